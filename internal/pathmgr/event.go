@@ -1,0 +1,119 @@
+// Package pathmgr decides which subflows a connection has: pure policies that
+// answer events with commands. The driver applies commands; a command that
+// can't be obeyed (a limit, no route) is dropped and counted there.
+package pathmgr
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/gomptcp/gomptcp/internal/reason"
+)
+
+// Kind tells events apart.
+type Kind uint8
+
+// Events.
+const (
+	ChooseInitial    Kind = iota + 1 // before a connection exists: choose where it begins
+	Established                      // the connection is MPTCP and joins are allowed
+	AddrAnnounced                    // the peer announced Remote under RemoteID
+	AddrWithdrawn                    // the peer withdrew RemoteID
+	LocalAddrUp                      // Local became usable
+	LocalAddrDown                    // Local is no longer usable
+	SubflowUp                        // a subflow is established
+	SubflowLost                      // a subflow ended: Subflow, Close
+	DataQueued                       // more data is waiting: Bytes in all
+	SharedBottleneck                 // subflows were found to share a bottleneck
+	Tick                             // the time a policy asked for with Wake has come
+)
+
+// Event is something a policy may answer.
+type Event struct {
+	Kind     Kind
+	Now      time.Duration
+	Local    netip.Addr
+	Remote   netip.AddrPort
+	RemoteID uint8
+	Subflow  int
+	Close    reason.Close
+	Reset    reason.Reset
+	Bytes    int64
+	Group    []int // SharedBottleneck: subflow ids
+}
+
+// Verb tells commands apart.
+type Verb uint8
+
+// Commands.
+const (
+	OpenSubflow  Verb = iota + 1 // from Local to Remote
+	CloseSubflow                 // Subflow, with Reset as the reason code
+	AnnounceAddr                 // ADD_ADDR of Local
+	WithdrawAddr                 // REMOVE_ADDR of Local
+	SetBackup                    // MP_PRIO on Subflow
+	Wake                         // send a Tick at At
+)
+
+// Command is what a policy wants done.
+type Command struct {
+	Verb     Verb
+	Local    netip.AddrPort // port 0 = any (OpenSubflow) or that of the connection (AnnounceAddr)
+	Remote   netip.AddrPort
+	RemoteID uint8
+	Subflow  int
+	Backup   bool
+	Reset    reason.Reset
+	At       time.Duration
+}
+
+// Local is a usable local address.
+type Local struct {
+	Addr   netip.Addr
+	Link   string // name of the link it belongs to
+	Backup bool
+}
+
+// Remote is an address of the peer.
+type Remote struct {
+	ID   uint8
+	Addr netip.AddrPort
+}
+
+// Subflow is what a policy sees of a subflow.
+type Subflow struct {
+	ID            int
+	Local, Remote netip.AddrPort
+	RemoteID      uint8
+	Established   bool
+	Backup        bool
+	SRTT          time.Duration
+	Rate          float64 // bytes/s delivered; 0 unknown
+}
+
+// Limits bound what a policy may do.
+type Limits struct {
+	Subflows int // most subflows of a connection, the first included
+	Accepted int // most addresses of the peer kept
+}
+
+// View is what a policy sees of its connection, valid during the call only.
+type View struct {
+	Active   bool // this side opened the connection
+	Limits   Limits
+	Locals   []Local
+	Remotes  []Remote // that may be joined, the initial one (id 0) included unless the peer denied it
+	Subflows []Subflow
+	// Routable reports whether the network can send from local to remote.
+	Routable func(local, remote netip.Addr) bool
+}
+
+// Policy answers events. It is made for each connection, called under its
+// lock, and must not block.
+type Policy interface {
+	// Handle appends its commands to cmds and returns the result.
+	Handle(v *View, e Event, cmds []Command) []Command
+}
+
+// Factory makes the policy of a new connection.
+type Factory func() Policy
