@@ -34,9 +34,9 @@ func (d DSN) Min(e DSN) DSN {
 
 // Expand returns the DSN nearest to ref whose low 32 bits are low.
 //
-// RFC 8684, Section 3.3.1: "an implementation MUST [...] promote" 32-bit
-// numbers to 64 bits; the nearest candidate makes reordering across the wrap
-// come out right on both sides of it.
+// RFC 8684, Section 3.3.1: "Implementations MUST accept a 32-bit DSN and
+// implicitly promote it to a 64-bit quantity". The nearest candidate makes
+// reordering across the wrap come out right on both sides of it.
 func Expand(low uint32, ref DSN) DSN {
 	return ref + DSN(int64(int32(low-uint32(ref))))
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/seq"
@@ -62,6 +63,37 @@ type Options struct {
 // Reset empties the options. Fields keep stale values that Has no longer
 // covers.
 func (o *Options) Reset() { o.Has, o.Bad, o.NumSACK = 0, 0, 0 }
+
+// Equal reports whether o and p hold the same options with the same fields;
+// order and padding on the wire do not count.
+func (o *Options) Equal(p *Options) bool {
+	if o.Has != p.Has || o.Bad != p.Bad {
+		return false
+	}
+	return o.equalTCP(p) && (o.Has&OptMPTCP == 0 || o.equalMPTCP(p))
+}
+
+func (o *Options) equalTCP(p *Options) bool {
+	h := o.Has
+	return (h&OptMSS == 0 || o.MSS == p.MSS) &&
+		(h&OptWScale == 0 || o.WScale == p.WScale) &&
+		(h&OptSACK == 0 || o.NumSACK == p.NumSACK && slices.Equal(o.SACK[:o.sackBlocks()], p.SACK[:p.sackBlocks()])) &&
+		(h&OptTimestamps == 0 || o.TSVal == p.TSVal && o.TSEcr == p.TSEcr) &&
+		(h&OptFastOpen == 0 || o.FastOpen == p.FastOpen)
+}
+
+func (o *Options) equalMPTCP(p *Options) bool {
+	h := o.Has
+	return (h&OptMPCapable == 0 || o.Capable == p.Capable) &&
+		(h&OptMPJoin == 0 || o.Join == p.Join) &&
+		(h&OptDSS == 0 || o.DSS == p.DSS) &&
+		(h&OptAddAddr == 0 || o.AddAddr == p.AddAddr) &&
+		(h&OptRemoveAddr == 0 || o.RemoveAddr == p.RemoveAddr) &&
+		(h&OptMPPrio == 0 || o.PrioBackup == p.PrioBackup) &&
+		(h&OptMPFail == 0 || o.FailDSN == p.FailDSN) &&
+		(h&OptFastClose == 0 || o.FastClose == p.FastClose) &&
+		(h&OptMPTCPRst == 0 || o.TCPRst == p.TCPRst)
+}
 
 // SACKBlock is a received range [Left, Right) (RFC 2018, Section 3).
 type SACKBlock struct{ Left, Right seq.SSN }
