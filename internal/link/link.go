@@ -46,3 +46,75 @@ type Verdict struct {
 
 // Rand is the source of a link's chances.
 type Rand interface{ Float64() float64 }
+
+// NoCorruption is Verdict.Corrupt of a packet that arrives as it was sent.
+const NoCorruption = -1
+
+// Link is one direction of a link. Nothing is allocated a packet, and the
+// same offers with the same chances give the same verdicts. A Link is not
+// safe for concurrent use.
+type Link struct {
+	config Config
+	rng    Rand
+	queue  queue
+	down   bool
+	last   mono.Time // latest arrival of a packet that was not held back
+}
+
+// New returns a link that is up. cfg must be valid (see [Config.Validate]);
+// rng may be nil if cfg leaves nothing to chance.
+func New(cfg Config, rng Rand) *Link {
+	l := &Link{rng: rng}
+	l.SetConfig(cfg)
+	return l
+}
+
+// Config returns the configuration in force, defaults filled in.
+func (l *Link) Config() Config { return l.config }
+
+// SetConfig changes the link. Packets accepted before keep the times they
+// were given, later ones queue behind them; the time for which the
+// transmitter is busy stays and is counted as bytes at the new rate.
+func (l *Link) SetConfig(cfg Config) {
+	l.config = cfg.withDefaults()
+	l.queue.rate, l.queue.limit = l.config.Rate, l.config.QueueBytes
+}
+
+// Up reports whether the link takes packets.
+func (l *Link) Up() bool { return !l.down }
+
+// SetUp takes the link down or brings it up. Packets accepted before have
+// left the sender: whether they still arrive is for their owner to decide,
+// who can ask Up at DeliverAt.
+func (l *Link) SetUp(up bool) { l.down = !up }
+
+// Backlog returns the bytes waiting at now, Overhead included.
+func (l *Link) Backlog(now mono.Time) int { return int(l.queue.waiting(now)) }
+
+// Offer says what happens to a packet of size bytes, IP header included, that
+// reaches the link at now. Times of offers must not decrease. ect reports
+// whether the packet may be marked instead of dropped; a drop-tail queue
+// marks none.
+//
+// Loss strikes on the medium: a lost packet has taken its place in the queue
+// and its time on the link.
+func (l *Link) Offer(now mono.Time, size int, ect bool) Verdict {
+	if l.down {
+		return dropped(DropDown)
+	}
+	leaves, ok := l.queue.accept(now, size+l.config.Overhead)
+	if !ok {
+		return dropped(DropQueue)
+	}
+	if l.chance(l.config.Loss) {
+		return dropped(DropLoss)
+	}
+	v := Verdict{DeliverAt: l.arrival(leaves), Corrupt: NoCorruption}
+	if l.chance(l.config.Duplicate) {
+		v.Duplicate = v.DeliverAt
+	}
+	if size > 0 && l.chance(l.config.Corrupt) {
+		v.Corrupt = int(l.rng.Float64() * float64(8*size))
+	}
+	return v
+}

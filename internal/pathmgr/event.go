@@ -21,8 +21,8 @@ const (
 	AddrWithdrawn                    // the peer withdrew RemoteID
 	LocalAddrUp                      // Local became usable
 	LocalAddrDown                    // Local is no longer usable
-	SubflowUp                        // a subflow is established
-	SubflowLost                      // a subflow ended: Subflow, Close
+	SubflowUp                        // a subflow is established: Subflow, Local, Remote, RemoteID
+	SubflowLost                      // a subflow ended: the same and Close, Reset, Transient; it is not in the View any more
 	DataQueued                       // more data is waiting: Bytes in all
 	SharedBottleneck                 // subflows were found to share a bottleneck
 	Tick                             // the time a policy asked for with Wake has come
@@ -38,8 +38,11 @@ type Event struct {
 	Subflow  int
 	Close    reason.Close
 	Reset    reason.Reset
-	Bytes    int64
-	Group    []int // SharedBottleneck: subflow ids
+	// Transient says of a SubflowLost by RST that the condition may pass: its
+	// MP_TCPRST has the T bit, or it has none, as middleboxes send it.
+	Transient bool
+	Bytes     int64
+	Group     []int // SharedBottleneck: subflow ids
 }
 
 // Verb tells commands apart.
@@ -93,8 +96,8 @@ type Subflow struct {
 
 // Limits bound what a policy may do.
 type Limits struct {
-	Subflows int // most subflows of a connection, the first included
-	Accepted int // most addresses of the peer kept
+	Subflows int // most subflows of a connection, the first included; 0 = 8
+	Accepted int // most addresses of the peer kept, and of ours announced; 0 = 8
 }
 
 // View is what a policy sees of its connection, valid during the call only.

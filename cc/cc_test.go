@@ -1,0 +1,291 @@
+package cc_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gomptcp/gomptcp/cc"
+)
+
+const mss = 1000
+
+// group returns a new group of the algorithm called name.
+func group(t testing.TB, name string) cc.Group {
+	t.Helper()
+	f, err := cc.ByName(name)
+	require.NoError(t, err)
+	return f()
+}
+
+// avoiding are parameters of a subflow that starts in congestion avoidance
+// with a window of so many segments.
+func avoiding(segments float64) cc.Params {
+	return cc.Params{MSS: mss, InitialWindow: segments * mss, InitialSsthresh: 1}
+}
+
+// ack is an ACK of so many bytes that the window may grow by.
+func ack(bytes int) *cc.Sample {
+	return &cc.Sample{Now: time.Second, MSS: mss, Acked: bytes, Delivered: bytes, CwndLimited: true}
+}
+
+// flight is the sample of a signal that came with so many segments in flight.
+func flight(segments float64) *cc.Sample {
+	return &cc.Sample{Now: time.Second, MSS: mss, InFlight: int(segments * mss)}
+}
+
+// near fails unless got is want within the tolerance of golden values, 1e-9
+// relative.
+func near(t testing.TB, want, got float64, why string) {
+	t.Helper()
+	require.InEpsilon(t, want, got, 1e-9, why)
+}
+
+func segments(c cc.Controller) float64 { return c.State().Cwnd / mss }
+func threshold(c cc.Controller) float64 {
+	return c.State().Ssthresh / mss
+}
+
+func TestNames(t *testing.T) {
+	require.Equal(t, []string{"cubic", "lia", "reno"}, cc.Names())
+	require.Contains(t, cc.Names(), cc.Default)
+	for _, name := range append(cc.Names(), "", "default") {
+		f, err := cc.ByName(name)
+		require.NoError(t, err)
+		require.NotNil(t, f().Add(cc.Params{MSS: mss}))
+	}
+	_, err := cc.ByName("tahoe")
+	require.EqualError(t, err, `congestion control "tahoe" is unknown (known: cubic, lia, reno)`)
+}
+
+// RFC 6928, Section 2: "min (10*MSS, max (2*MSS, 14600))".
+func TestInitialWindow(t *testing.T) {
+	for _, name := range cc.Names() {
+		for mss, want := range map[int]float64{536: 5360, 1460: 14600, 1500: 14600, 8960: 17920} {
+			s := group(t, name).Add(cc.Params{MSS: mss}).State()
+			require.Equal(t, want, s.Cwnd, "%s, mss %d", name, mss)
+			require.True(t, math.IsInf(s.Ssthresh, 1))
+			require.Zero(t, s.PacingRate)
+		}
+	}
+}
+
+// RFC 5681, Section 3.1: "cwnd += min (N, SMSS)" for each ACK.
+func TestSlowStart(t *testing.T) {
+	for _, name := range cc.Names() {
+		c := group(t, name).Add(cc.Params{MSS: mss, InitialWindow: 10 * mss})
+		c.OnAck(ack(400))
+		require.Equal(t, 10_400.0, c.State().Cwnd, "%s: part of a segment", name)
+		c.OnAck(ack(mss))
+		require.Equal(t, 11_400.0, c.State().Cwnd, "%s: a segment", name)
+		c.OnAck(ack(5 * mss))
+		require.Equal(t, 12_400.0, c.State().Cwnd, "%s: no more than a segment an ACK", name)
+	}
+}
+
+// A window that was not in full use, or that recovery governs, stays.
+func TestGrowthNeedsFullWindow(t *testing.T) {
+	for _, name := range cc.Names() {
+		for _, p := range []cc.Params{avoiding(10), {MSS: mss, InitialWindow: 10 * mss}} {
+			c := group(t, name).Add(p)
+			for range 100 {
+				idle := ack(mss)
+				idle.CwndLimited = false
+				c.OnAck(idle)
+				recovering := ack(mss)
+				recovering.InRecovery = true
+				c.OnAck(recovering)
+				c.OnAck(ack(0))
+			}
+			require.Equal(t, 10.0, segments(c), name)
+		}
+	}
+}
+
+// Reductions that all algorithms share, with the factor of each.
+func TestReductions(t *testing.T) {
+	for name, beta := range map[string]float64{"reno": 0.5, "lia": 0.5, "cubic": 0.7} {
+		tests := []struct {
+			why            string
+			loss           cc.Loss
+			cwnd, flight   float64
+			recovering     bool
+			window, thresh float64
+		}{
+			{"fast retransmit", cc.LossFast, 10, 10, false, 10 * beta, 10 * beta},
+			{"flight counts, not cwnd", cc.LossFast, 40, 10, false, 10 * beta, 10 * beta},
+			{"limited transmit is left out", cc.LossFast, 10, 12, false, 10 * beta, 10 * beta},
+			{"at least two segments", cc.LossFast, 10, 2, false, 2, 2},
+			{"ecn", cc.LossECN, 10, 10, false, 10 * beta, 10 * beta},
+			{"ecn down to one segment", cc.LossECN, 1, 1, false, 1, 2},
+			{"timeout", cc.LossTimeout, 10, 10, false, 1, 10 * beta},
+			{"timeout of little", cc.LossTimeout, 10, 1, false, 1, 2},
+			{"timeout in recovery is not a second reduction", cc.LossTimeout, 10, 20, true, 1, 20 * beta},
+		}
+		for _, tt := range tests {
+			c := group(t, name).Add(avoiding(tt.cwnd))
+			s := flight(tt.flight)
+			s.InRecovery = tt.recovering
+			c.OnLoss(tt.loss, s)
+			near(t, tt.window, segments(c), name+": "+tt.why)
+			near(t, tt.thresh, threshold(c), name+": "+tt.why)
+		}
+	}
+}
+
+// RFC 5681, Section 3.1: when "the given segment has already been
+// retransmitted by way of the retransmission timer at least once, the value
+// of ssthresh is held constant".
+func TestRepeatedTimeout(t *testing.T) {
+	for _, name := range cc.Names() {
+		c := group(t, name).Add(avoiding(20))
+		c.OnLoss(cc.LossTimeout, flight(20))
+		want := threshold(c)
+		c.OnLoss(cc.LossTimeout, flight(1))
+		require.Equal(t, want, threshold(c), name)
+		require.Equal(t, 1.0, segments(c), name)
+
+		c.OnAck(ack(mss))
+		c.OnLoss(cc.LossTimeout, flight(2))
+		require.Equal(t, 2.0, threshold(c), "%s: an ACK makes the next one the first again", name)
+	}
+}
+
+func TestUndo(t *testing.T) {
+	for _, name := range cc.Names() {
+		for _, loss := range []cc.Loss{cc.LossFast, cc.LossTimeout, cc.LossECN} {
+			c := group(t, name).Add(avoiding(20))
+			c.OnLoss(cc.LossFast, flight(20))
+			before := c.State()
+			c.OnLoss(loss, flight(before.Cwnd/mss))
+			require.NotEqual(t, before, c.State())
+			c.Undo()
+			require.Equal(t, before, c.State(), "%s: the last signal only", name)
+			c.Undo()
+			require.Equal(t, before, c.State(), "%s: once only", name)
+		}
+
+		c := group(t, name).Add(cc.Params{MSS: mss, InitialWindow: 20 * mss})
+		c.Undo()
+		require.Equal(t, 20.0, segments(c), "%s: nothing to undo", name)
+		c.OnLoss(cc.LossTimeout, flight(20))
+		c.OnLoss(cc.LossTimeout, flight(1))
+		c.Undo()
+		require.Equal(t, 20.0, segments(c), "%s: a row of timeouts is one signal", name)
+		require.True(t, math.IsInf(threshold(c), 1), name)
+	}
+}
+
+// A window that has outgrown what it had before the signal is kept.
+func TestUndoKeepsLargerWindow(t *testing.T) {
+	for _, name := range cc.Names() {
+		c := group(t, name).Add(cc.Params{MSS: mss, InitialWindow: 4 * mss})
+		c.OnLoss(cc.LossFast, flight(4))
+		for i := 0; segments(c) < 6; i++ {
+			s := ack(int(c.State().Cwnd))
+			s.Now += time.Duration(i) * 100 * time.Millisecond
+			s.SRTT = 100 * time.Millisecond
+			c.OnAck(s)
+		}
+		grown := segments(c)
+		c.Undo()
+		require.Equal(t, grown, segments(c), name)
+	}
+}
+
+// Whatever comes, windows are finite and not below their floors.
+func TestFloors(t *testing.T) {
+	for _, name := range cc.Names() {
+		for seed := range uint64(50) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			g := group(t, name)
+			var cs []cc.Controller
+			for range 1 + rng.IntN(4) {
+				cs = append(cs, g.Add(cc.Params{MSS: mss}))
+			}
+			now := time.Second
+			for range 500 {
+				now += time.Duration(rng.IntN(50)) * time.Millisecond
+				c := cs[rng.IntN(len(cs))]
+				random(rng, now, c)
+				for _, c := range cs {
+					s := c.State()
+					require.GreaterOrEqual(t, s.Cwnd, float64(mss), "%s, seed %d", name, seed)
+					require.GreaterOrEqual(t, s.Ssthresh, 2.0*mss, "%s, seed %d", name, seed)
+					require.Less(t, s.Cwnd, 1e12, "%s, seed %d", name, seed)
+				}
+			}
+		}
+	}
+}
+
+// random gives a controller some event.
+func random(rng *rand.Rand, now time.Duration, c cc.Controller) {
+	s := &cc.Sample{
+		Now: now, MSS: mss, SRTT: time.Duration(rng.IntN(200)) * time.Millisecond,
+		Acked: rng.IntN(4 * mss), InFlight: rng.IntN(100 * mss),
+		CwndLimited: rng.IntN(8) > 0, InRecovery: rng.IntN(8) == 0, Round: uint64(now / (100 * time.Millisecond)),
+	}
+	s.Delivered = s.Acked
+	switch n := rng.IntN(100); {
+	case n < 3:
+		c.OnLoss(cc.LossTimeout, s)
+	case n < 8:
+		c.OnLoss(cc.LossFast, s)
+	case n < 11:
+		c.OnLoss(cc.LossECN, s)
+	case n < 13:
+		c.Undo()
+	default:
+		c.OnAck(s)
+	}
+}
+
+// saw runs a controller over a path of the RTT that loses every n-th segment
+// and returns the mean window in segments over whole periods.
+func saw(c cc.Controller, rtt time.Duration, n float64, periods int) float64 {
+	const perRound = 16 // ACKs a round trip
+	now, round := time.Second, uint64(0)
+	sent, area, rounds := 0.0, 0.0, 0.0
+	for p := 0; p < periods; {
+		w := c.State().Cwnd
+		s := ack(int(w / perRound))
+		s.Now, s.SRTT, s.Round = now, rtt, round
+		s.InFlight = int(w)
+		c.OnAck(s)
+		now += rtt / perRound
+		round++
+		sent += w / mss / perRound
+		if p > periods/3 {
+			area, rounds = area+w/mss, rounds+1
+		}
+		if sent >= n {
+			sent -= n
+			c.OnLoss(cc.LossFast, s)
+			p++
+		}
+	}
+	return area / rounds
+}
+
+func BenchmarkOnAck(b *testing.B) {
+	for _, name := range cc.Names() {
+		b.Run(name, func(b *testing.B) {
+			g := group(b, name)
+			var cs [8]cc.Controller
+			for i := range cs {
+				cs[i] = g.Add(avoiding(100))
+			}
+			s := ack(mss)
+			s.SRTT, s.InFlight = 50*time.Millisecond, 100*mss
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				s.Now += time.Millisecond
+				cs[i&7].OnAck(s)
+			}
+		})
+	}
+}

@@ -1,0 +1,172 @@
+package cc_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gomptcp/gomptcp/cc"
+)
+
+// path is one subflow of a coupled group: window in segments, RTT in seconds.
+type path struct{ w, rtt float64 }
+
+// sample is an ACK on the path that acknowledges so many bytes.
+func (p path) sample(bytes int) *cc.Sample {
+	s := ack(bytes)
+	s.SRTT = time.Duration(p.rtt * float64(time.Second))
+	s.InFlight = int(p.w * mss)
+	return s
+}
+
+// coupled makes a group with a subflow in congestion avoidance for each path,
+// all of whose RTTs are known.
+func coupled(t testing.TB, name string, paths []path) []cc.Controller {
+	t.Helper()
+	g := group(t, name)
+	cs := make([]cc.Controller, len(paths))
+	for i, p := range paths {
+		cs[i] = g.Add(avoiding(p.w))
+		cs[i].OnAck(p.sample(0))
+	}
+	return cs
+}
+
+// RFC 6356, equations (1) and (2); increases in segments for an ACK of one.
+func TestLIAIncrease(t *testing.T) {
+	tests := []struct {
+		why   string
+		paths []path
+		want  []float64
+	}{
+		{"alpha 0.75", []path{{10, .1}, {20, .2}}, []float64{.025, .025}},
+		{"alpha 1.5625; the second is capped", []path{{10, .02}, {30, .1}}, []float64{.0390625, 1. / 30}},
+		{"three", []path{{4, .05}, {16, .1}, {9, .03}}, []float64{1e4 / 540 / 540, 1e4 / 540 / 540, 1e4 / 540 / 540}},
+		{"equal", []path{{10, .1}, {10, .1}}, []float64{.025, .025}},
+	}
+	for _, tt := range tests {
+		for i, want := range tt.want {
+			cs := coupled(t, "lia", tt.paths)
+			cs[i].OnAck(tt.paths[i].sample(mss))
+			near(t, want, segments(cs[i])-tt.paths[i].w, tt.why)
+			for j, c := range cs {
+				if j != i {
+					require.Equal(t, tt.paths[j].w, segments(c), "%s: others stay", tt.why)
+				}
+			}
+		}
+	}
+}
+
+// A group in which one subflow counts is Reno bit for bit: alone, beside a
+// subflow without an RTT, and after the other was removed.
+func TestLIAOfOneIsReno(t *testing.T) {
+	setups := map[string]func(t *testing.T) cc.Controller{
+		"alone": func(t *testing.T) cc.Controller { return group(t, "lia").Add(cc.Params{MSS: mss}) },
+		"beside one without rtt": func(t *testing.T) cc.Controller {
+			g := group(t, "lia")
+			c := g.Add(cc.Params{MSS: mss})
+			g.Add(avoiding(50))
+			return c
+		},
+		"after removal": func(t *testing.T) cc.Controller {
+			g := group(t, "lia")
+			c, other := g.Add(cc.Params{MSS: mss}), g.Add(avoiding(50))
+			other.OnAck(path{50, .1}.sample(0))
+			g.Remove(other)
+			return c
+		},
+	}
+	for name, setup := range setups {
+		for seed := range uint64(20) {
+			lia, reno := setup(t), group(t, "reno").Add(cc.Params{MSS: mss})
+			left, right := rand.New(rand.NewPCG(seed, 2)), rand.New(rand.NewPCG(seed, 2))
+			now := time.Second
+			for range 1000 {
+				now += 7 * time.Millisecond
+				random(left, now, lia)
+				random(right, now, reno)
+				require.Equal(t, reno.State(), lia.State(), "%s, seed %d", name, seed)
+			}
+		}
+	}
+}
+
+// RFC 6356, Section 2, goal 2, on a shared bottleneck: at equal RTTs the
+// windows together grow by no more than one segment a round trip.
+func TestLIAGrowsNoMoreThanReno(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 3))
+	for range 2000 {
+		paths := make([]path, 1+rng.IntN(6))
+		for i := range paths {
+			paths[i] = path{1 + 100*rng.Float64(), .05}
+		}
+		growth := 0.0
+		for i, p := range paths {
+			cs := coupled(t, "lia", paths)
+			cs[i].OnAck(p.sample(int(p.w*mss) + 1))
+			growth += segments(cs[i]) - p.w
+		}
+		require.LessOrEqual(t, growth, 1.0+1e-9, "%v", paths)
+	}
+}
+
+// What changes the coupling takes effect at the next ACK.
+func TestLIARecomputesAlpha(t *testing.T) {
+	paths := []path{{10, .1}, {10, .1}}
+	grow := func(cs []cc.Controller, s *cc.Sample) float64 {
+		before := segments(cs[0])
+		cs[0].OnAck(s)
+		return segments(cs[0]) - before
+	}
+	alone := path{10, .1}.sample(mss)
+
+	t.Run("loss", func(t *testing.T) {
+		cs := coupled(t, "lia", paths)
+		grow(cs, alone)
+		cs[1].OnLoss(cc.LossFast, flight(10))
+		w := segments(cs[0])
+		near(t, w/(w+5)/(w+5), grow(cs, alone), "the other has half its window")
+	})
+	t.Run("round trip", func(t *testing.T) {
+		cs := coupled(t, "lia", paths)
+		grow(cs, alone)
+		s := path{10, .2}.sample(mss)
+		s.Round = 1
+		w := segments(cs[0])
+		// max(w/T^2) / (sum w/T)^2 with T = 0.2 and 0.1.
+		near(t, 1000/(w/.2+100)/(w/.2+100), grow(cs, s), "the RTT has doubled")
+	})
+	t.Run("join", func(t *testing.T) {
+		g := group(t, "lia")
+		cs := []cc.Controller{g.Add(avoiding(10)), g.Add(avoiding(10))}
+		for _, c := range cs {
+			c.OnAck(paths[0].sample(0))
+		}
+		near(t, .025, grow(cs, alone), "two")
+		c := g.Add(avoiding(20))
+		c.OnAck(path{20, .1}.sample(0))
+		w := segments(cs[0])
+		near(t, 20/(w+30)/(w+30), grow(cs, alone), "three")
+	})
+	t.Run("timeout", func(t *testing.T) {
+		cs := coupled(t, "lia", paths)
+		cs[1].OnLoss(cc.LossTimeout, flight(10))
+		cs[0].OnAck(path{10, .1}.sample(10 * mss))
+		near(t, 11, segments(cs[0]), "with the other failed this one is Reno")
+	})
+}
+
+// RFC 6356, Section 3: an application-limited subflow counts by what it has
+// in flight.
+func TestLIACountsFlightOfIdleSubflow(t *testing.T) {
+	paths := []path{{10, .1}, {100, .1}}
+	cs := coupled(t, "lia", paths)
+	idle := path{100, .1}.sample(mss)
+	idle.CwndLimited, idle.InFlight = false, 9*mss
+	cs[1].OnAck(idle)
+	cs[0].OnAck(paths[0].sample(mss))
+	near(t, 10.025, segments(cs[0]), "as two windows of ten")
+}
