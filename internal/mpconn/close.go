@@ -1,0 +1,183 @@
+package mpconn
+
+import (
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
+)
+
+// CloseWrite ends the outgoing stream behind the bytes written so far.
+func (c *Conn) CloseWrite(now mono.Time) {
+	if c.over || c.snd.closed {
+		return
+	}
+	c.snd.closed = true
+	c.snd.idle = false
+	c.advance(now)
+}
+
+// CloseRead drops what is and will be received.
+func (c *Conn) CloseRead() {
+	c.rcv.discard = true
+	c.rcv.q.Discard(c.rcv.q.Readable())
+}
+
+// Close ends both directions for the user. Bytes written before are still
+// delivered. Unread or later input aborts the connection.
+//
+// RFC 9293, Section 3.6.1: "If [...] a CLOSE is called while data is unread,
+// [TCP] SHOULD send a RST".
+func (c *Conn) Close(now mono.Time) {
+	if c.userClosed {
+		return
+	}
+	c.userClosed = true
+	unread := c.rcv.q.Readable() > 0
+	c.CloseRead()
+	switch {
+	case c.over:
+	case unread || !c.connected:
+		c.abort(now, reason.CloseLocalReset)
+	default:
+		c.CloseWrite(now)
+		c.advance(now)
+	}
+}
+
+// advance moves the connection towards its end as far as its state allows.
+func (c *Conn) advance(now mono.Time) {
+	if c.over || c.ending != reason.CloseNone {
+		return
+	}
+	if c.userClosed && c.rcv.late {
+		c.abort(now, reason.CloseLocalReset)
+		return
+	}
+	if c.mode == modePlain {
+		c.advancePlain(now)
+		return
+	}
+	// RFC 8684, Section 3.3.3: "Once a DATA_FIN has been acknowledged, all
+	// remaining subflows MUST be closed with standard FIN exchanges."
+	// Deviation: while only the outgoing half is closed, subflows stay open,
+	// so that one that dies can be replaced and the peer's data can go on.
+	if c.snd.finAcked() && (c.rcv.eof() || c.userClosed) {
+		for _, f := range c.flows {
+			c.leave(now, f)
+		}
+		if !c.timers.At(timerClose).Set() {
+			c.timers.Set(timerClose, now.Add(c.cfg.CloseTimeout))
+		}
+		if len(c.flows) == 0 {
+			c.finish(reason.CloseDone)
+		}
+	}
+}
+
+// advancePlain passes the end of the stream on to the only subflow.
+func (c *Conn) advancePlain(now mono.Time) {
+	if !c.snd.finDue() || len(c.flows) == 0 || c.flows[0].phase != phaseUp {
+		return
+	}
+	f := c.flows[0]
+	c.leave(now, f)
+	c.snd.finSent = true
+	if f.tcp.FINAcked() {
+		c.snd.una = c.snd.q.End() + 1
+		if c.userClosed && !c.timers.At(timerClose).Set() {
+			c.timers.Set(timerClose, now.Add(c.cfg.CloseTimeout))
+		}
+	}
+}
+
+// leave closes a flow in order: FIN behind what it carries.
+func (c *Conn) leave(now mono.Time, f *flow) {
+	if f.leaving {
+		return
+	}
+	f.leaving = true
+	if f.phase == phaseUp {
+		f.tcp.Close(now)
+		return
+	}
+	c.abortFlow(now, f, reason.CloseCommand, reason.ResetUnspecified)
+}
+
+// peerClosedFlow acts on the peer's FIN on a flow.
+//
+// RFC 8684, Section 3.3.3: a FIN closes its subflow only.
+func (c *Conn) peerClosedFlow(now mono.Time, f *flow) {
+	if c.mode == modePlain {
+		if !c.rcv.hasFin {
+			c.rcv.fin, c.rcv.hasFin = c.rcv.q.Next(), true
+			c.rcv.finFirst = !c.snd.closed
+		}
+		return
+	}
+	if c.otherUsable(f) || c.rcv.eof() && c.snd.finAcked() {
+		c.leave(now, f)
+	}
+}
+
+// lastFlowGone decides what becomes of a connection without a subflow.
+func (c *Conn) lastFlowGone(now mono.Time, why reason.Close) {
+	done := c.snd.finAcked() && c.rcv.eof()
+	switch {
+	case c.ending != reason.CloseNone:
+		c.finish(c.ending)
+	case done || c.mode == modePlain && c.snd.closed && c.rcv.hasFin && why == reason.CloseDone:
+		c.finish(reason.CloseDone)
+	case c.mode != modeMPTCP || !c.joinable || c.cfg.OrphanTimeout < 0:
+		c.finish(why)
+	case c.snd.finAcked() && c.userClosed:
+		c.finish(why)
+	case c.nextID == 1 && len(c.addrs.remotes) == 0 && (why == reason.CloseRemoteReset || why == reason.CloseRefused):
+		// The peer ended the only path there ever was.
+		c.finish(why)
+	default:
+		c.orphanedBy = why
+		c.timers.Set(timerOrphan, now.Add(c.cfg.OrphanTimeout))
+	}
+}
+
+// finish ends the connection. Received bytes stay readable until Close.
+func (c *Conn) finish(why reason.Close) {
+	if c.over {
+		return
+	}
+	c.over = true
+	c.err = why
+	c.snd.q.Close()
+	if c.rcv.discard {
+		c.rcv.q.Close()
+	}
+	c.timers = timerTable{}
+	c.emit(Event{Kind: EventClosed, Close: why})
+}
+
+// CloseSubflow closes one of several subflows: in order with FIN, or, with a
+// reason code other than unspecified, with RST. It returns false if there is
+// no such subflow or it is the last.
+func (c *Conn) CloseSubflow(now mono.Time, id int, code reason.Reset) bool {
+	f := c.flow(id)
+	if f == nil || f.phase == phaseUp && c.live() < 2 {
+		return false
+	}
+	c.snd.idle = false
+	if code != reason.ResetUnspecified {
+		c.abortFlow(now, f, reason.CloseCommand, code)
+		return true
+	}
+	// RFC 8684, Section 3.4.2: a subflow that works is closed by FIN.
+	c.leave(now, f)
+	return true
+}
+
+// FailSubflow ends a subflow whose local address went away: nothing can be
+// sent from it, so it ends without a word.
+func (c *Conn) FailSubflow(now mono.Time, id int) {
+	if f := c.flow(id); f != nil {
+		f.failed = reason.CloseAddressGone
+		f.tcp.Abort(now)
+		c.removeFlow(now, f, reason.CloseAddressGone, nil)
+	}
+}

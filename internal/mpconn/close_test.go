@@ -1,0 +1,200 @@
+package mpconn
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+func (e *end) closeWrite() { e.conn.CloseWrite(e.lab.now); e.pump() }
+func (e *end) close()      { e.conn.Close(e.lab.now); e.pump() }
+
+// RFC 8684, Section 3.3.3: DATA_FIN both ways, then FIN on every subflow.
+func TestOrderlyClose(t *testing.T) {
+	l := joined(t, 1)
+	l.transfer(l.a, l.b, 100_000, time.Minute, nil)
+	l.a.closeWrite()
+	l.run("eof at b", time.Second, func() bool { l.b.readAll(); return l.b.conn.EOF() })
+	require.Equal(t, StateCloseWait, l.b.conn.State())
+	for _, s := range l.a.sent {
+		require.Zero(t, s.Flags&wire.FIN, "no FIN while the peer may still send")
+	}
+	// The other half goes on.
+	l.transfer(l.b, l.a, 100_000, time.Minute, nil)
+	require.Equal(t, StateFinWait2, l.a.conn.State())
+	l.b.closeWrite()
+	l.run("eof at a", time.Second, func() bool { l.a.readAll(); return l.a.conn.EOF() })
+	l.wantClosed(reason.CloseDone, reason.CloseDone)
+	for _, e := range []*end{l.a, l.b} {
+		fins := map[string]bool{}
+		for _, s := range e.sent {
+			if s.Flags&wire.FIN != 0 {
+				fins[s.Src.String()] = true
+			}
+			require.Zero(t, s.Flags&wire.RST)
+		}
+		require.Len(t, fins, 2, "a FIN on every subflow of %s", e.name)
+	}
+}
+
+// RFC 8684, Section 3.3.3: a DATA_FIN without payload has SSN 0 and length 1.
+func TestDataFinForm(t *testing.T) {
+	const idsnA = 0xf5a101d3d29d6f72
+	l := newLab(t, 1, 1)
+	l.a.cfg.Checksum = true
+	l.connect()
+	l.prove()
+	for l.a.wrote < 5 {
+		l.a.write(1)
+	}
+	l.idle(time.Second)
+	l.b.readAll()
+	l.a.closeWrite()
+	var fin *wire.Segment
+	for _, s := range l.a.carrying(wire.OptDSS) {
+		if s.DSS.Flags&wire.DSSFin != 0 {
+			fin = &s
+		}
+	}
+	require.NotNil(t, fin)
+	require.EqualValues(t, uint64(idsnA+6), fin.DSS.DSN)
+	require.EqualValues(t, 0, fin.DSS.SSN)
+	require.EqualValues(t, 1, fin.DSS.Len)
+	require.EqualValues(t, 0xc673, fin.DSS.Checksum, "computed by hand from RFC 8684, Section 3.3.1")
+}
+
+// A lost DATA_FIN, or its lost DATA_ACK, is repeated.
+func TestDataFinLost(t *testing.T) {
+	for drop := range 3 {
+		l := joined(t, 1)
+		n := 0
+		for _, p := range l.paths {
+			p.box = func(_ *end, seg *wire.Segment) bool {
+				n++
+				return n-1 != drop
+			}
+		}
+		l.a.close()
+		l.run("eof", 10*time.Second, func() bool { return l.b.conn.EOF() })
+		l.b.close()
+		l.wantClosed(reason.CloseDone, reason.CloseDone)
+	}
+}
+
+// Data written before Close arrives although one path is dead.
+func TestCloseDelivers(t *testing.T) {
+	l := joined(t, 2)
+	l.transfer(l.a, l.b, 200_000, time.Minute, nil)
+	l.a.write(300_000)
+	l.paths[1].down = true
+	l.a.close()
+	l.run("all data", time.Minute, func() bool { l.b.readAll(); return l.b.conn.EOF() })
+	require.Equal(t, l.a.wrote, l.b.read)
+}
+
+func TestSimultaneousClose(t *testing.T) {
+	l := joined(t, 1)
+	l.a.close()
+	l.b.close()
+	l.wantClosed(reason.CloseDone, reason.CloseDone)
+}
+
+// RFC 8684, Section 3.5: MP_FASTCLOSE carries the receiver's key and ends the
+// whole connection.
+func TestAbort(t *testing.T) {
+	l := joined(t, 1)
+	l.a.conn.Abort(l.now)
+	l.a.pump()
+	l.wantClosed(reason.CloseLocalReset, reason.CloseFastClose)
+	rst := l.a.carrying(wire.OptFastClose)
+	require.Len(t, rst, 2, "on every subflow")
+	require.Equal(t, [8]byte(keyB), rst[0].FastClose)
+	require.True(t, rst[0].Flags.Has(wire.RST))
+}
+
+// RFC 8684, Section 3.5: a wrong key has no effect on the connection.
+func TestFastCloseForged(t *testing.T) {
+	l := joined(t, 1)
+	l.paths[1].box = func(from *end, seg *wire.Segment) bool {
+		if from == l.a {
+			seg.Has |= wire.OptFastClose
+			seg.Has &^= wire.OptDSS
+			seg.FastClose = keyA
+		}
+		return true
+	}
+	l.transfer(l.b, l.a, 300_000, time.Minute, nil)
+	require.False(t, l.b.conn.Closed())
+	require.NotZero(t, l.b.conn.Info().Stats.Drops[reason.DropKey])
+}
+
+// RFC 9293, Section 3.6.1: closing with unread data resets.
+func TestCloseWithUnreadData(t *testing.T) {
+	l := joined(t, 1)
+	l.a.write(1000)
+	l.run("arrival", time.Second, func() bool { return l.b.conn.Readable() == 1000 })
+	l.b.close()
+	l.wantClosed(reason.CloseFastClose, reason.CloseLocalReset)
+}
+
+// Data that arrives after Close resets.
+func TestDataAfterClose(t *testing.T) {
+	l := joined(t, 1)
+	l.b.close()
+	l.idle(100 * time.Millisecond)
+	l.a.write(1000)
+	l.wantClosed(reason.CloseFastClose, reason.CloseLocalReset)
+}
+
+// RFC 8684, Section 4: a RST ends its subflow only. Without any subflow the
+// connection waits for one.
+func TestOrphanIsRescued(t *testing.T) {
+	l := joined(t, 3)
+	l.a.write(200_000)
+	require.True(t, l.a.conn.CloseSubflow(l.now, 1, reason.ResetPerformance))
+	l.a.pump()
+	l.a.conn.FailSubflow(l.now, 0)
+	l.a.pump()
+	require.Zero(t, l.a.conn.Info().Subflows)
+	l.idle(time.Second)
+	require.False(t, l.a.conn.Closed())
+	l.b.conn.FailSubflow(l.now, 0)
+	l.b.pump()
+	id, ok := l.a.conn.Open(l.now, OpenArgs{Local: l.a.at(1), Remote: l.b.at(1)})
+	require.True(t, ok)
+	require.Equal(t, 2, id, "ids only grow")
+	l.a.pump()
+	l.run("rescue", 10*time.Second, func() bool { l.b.readAll(); return l.b.read == l.a.wrote })
+}
+
+func TestOrphanTimeout(t *testing.T) {
+	l := newLab(t, 3, 2)
+	l.a.cfg.OrphanTimeout, l.b.cfg.OrphanTimeout = 5*time.Second, 5*time.Second
+	l.connect()
+	l.prove()
+	l.join(1)
+	l.idle(time.Second)
+	for id := range 2 {
+		l.a.conn.FailSubflow(l.now, id)
+		l.b.conn.FailSubflow(l.now, id)
+	}
+	l.a.pump()
+	l.b.pump()
+	start := l.now
+	l.wantClosed(reason.CloseAddressGone, reason.CloseAddressGone)
+	require.Equal(t, 5*time.Second, l.now.Sub(start))
+}
+
+// A SYN that meets nobody times out; the connection never was.
+func TestDialTimeout(t *testing.T) {
+	l := newLab(t, 1, 1)
+	l.paths[0].down = true
+	l.dial()
+	l.run("timeout", 10*time.Minute, func() bool { return l.a.conn.Closed() })
+	require.Equal(t, reason.CloseTimeout, l.a.conn.Err())
+	require.Zero(t, l.a.count(EventConnected))
+}

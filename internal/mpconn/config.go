@@ -1,0 +1,97 @@
+package mpconn
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/gomptcp/gomptcp/cc"
+	"github.com/gomptcp/gomptcp/internal/key"
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/seq"
+	"github.com/gomptcp/gomptcp/internal/stream"
+	"github.com/gomptcp/gomptcp/internal/subflow"
+	"github.com/gomptcp/gomptcp/scheduler"
+)
+
+// Config is what a connection is made from. The host fills in the functions
+// and the key; the rest is the user's choice. It is not changed or kept by
+// reference after the constructor returns.
+type Config struct {
+	Local, Remote netip.AddrPort // of the first subflow
+
+	Plain           bool // plain TCP: no option is sent, a peer's is ignored
+	Checksum        bool // ask for DSS checksums (flag A)
+	DenyJoinInitial bool // ask the peer not to join our initial address (flag C)
+
+	// Key is the local key. The host has made sure that its token is unique.
+	Key key.Key
+
+	// Subflow holds the knobs of every subflow; addresses, sequence numbers,
+	// sizes and room are filled in here.
+	Subflow subflow.Config
+
+	Scheduler  scheduler.Factory
+	Congestion cc.Factory
+	Alloc      stream.Allocator
+
+	// Path returns, for a pair of addresses, the bytes of IP payload a packet
+	// may have and the payload of a super-segment (0 = none).
+	Path func(local, remote netip.Addr) (mtu, segmentMax int)
+	// ISS returns the initial sequence number (RFC 6528) and the timestamp
+	// offset of a subflow.
+	ISS func(now mono.Time, local, remote netip.AddrPort) (seq.SSN, uint32)
+	// Rand is the source of nonces.
+	Rand func() uint64
+
+	ReadBuffer  int // bytes; 0 = 6 MiB
+	WriteBuffer int // bytes; 0 = 4 MiB
+
+	// MaxSubflows bounds live subflows, the first included; 0 = 8.
+	MaxSubflows int
+	// MaxRemotes bounds the peer's announced addresses that are kept; 0 = 8.
+	MaxRemotes int
+	// OrphanTimeout is how long the connection lives without a subflow while
+	// another address pair may rescue it; 0 = 60 s, negative = not at all.
+	OrphanTimeout time.Duration
+	// CloseTimeout bounds the wait for the peer's DATA_FIN after Close, and
+	// for the end of the subflows; 0 = 60 s.
+	CloseTimeout time.Duration
+	// SYNsWithMPTCP is how many SYNs carry MP_CAPABLE before plain ones are
+	// tried; 0 = 3.
+	SYNsWithMPTCP int
+}
+
+const (
+	defaultReadBuffer    = 6 << 20
+	defaultWriteBuffer   = 4 << 20
+	defaultMaxSubflows   = 8
+	defaultMaxRemotes    = 8
+	defaultOrphanTimeout = 60 * time.Second
+	defaultCloseTimeout  = 60 * time.Second
+	defaultSYNsWithMPTCP = 3
+)
+
+// withDefaults returns the configuration with every zero replaced.
+func (cfg *Config) withDefaults() Config {
+	out := *cfg
+	orInt := func(p *int, d int) {
+		if *p <= 0 {
+			*p = d
+		}
+	}
+	orInt(&out.ReadBuffer, defaultReadBuffer)
+	orInt(&out.WriteBuffer, defaultWriteBuffer)
+	orInt(&out.MaxSubflows, defaultMaxSubflows)
+	orInt(&out.MaxRemotes, defaultMaxRemotes)
+	orInt(&out.SYNsWithMPTCP, defaultSYNsWithMPTCP)
+	if out.OrphanTimeout == 0 {
+		out.OrphanTimeout = defaultOrphanTimeout
+	}
+	if out.CloseTimeout == 0 {
+		out.CloseTimeout = defaultCloseTimeout
+	}
+	if out.Subflow.MaxWindow == 0 {
+		out.Subflow.MaxWindow = out.ReadBuffer
+	}
+	return out
+}

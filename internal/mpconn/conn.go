@@ -1,0 +1,276 @@
+package mpconn
+
+import (
+	"github.com/gomptcp/gomptcp/cc"
+	"github.com/gomptcp/gomptcp/internal/interval"
+	"github.com/gomptcp/gomptcp/internal/key"
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/stream"
+	"github.com/gomptcp/gomptcp/internal/subflow"
+	"github.com/gomptcp/gomptcp/internal/wire"
+	"github.com/gomptcp/gomptcp/scheduler"
+)
+
+// mode says what the connection speaks.
+type mode uint8
+
+const (
+	modeUndecided mode = iota // MP_CAPABLE was sent, its answer is not in
+	modeMPTCP                 // both keys are known
+	modePlain                 // TCP, from the start or after a fallback
+)
+
+// Conn is one connection. Its methods come in families, one file each:
+// capable, join (handshakes), senddata, schedule, mapping, reinject (out),
+// recvdata (in), dataack (acknowledgments and windows), addr, prio (options
+// about paths), close, fastclose, fallback (ends), poll and timers (driving).
+type Conn struct {
+	cfg    Config
+	active bool
+
+	mode      mode
+	fallback  reason.Fallback
+	connected bool // first subflow's handshake done
+	joinable  bool // MPTCP was proven in both directions: no fallback, joins allowed
+	checksum  bool // DSS checksums are in use
+	over      bool // EventClosed was emitted
+	err       reason.Close
+
+	userClosed bool
+	ending     reason.Close // why every subflow is being reset
+	orphanedBy reason.Close // how the last subflow ended
+
+	localKey, remoteKey     key.Key
+	localToken, remoteToken key.Token
+	denyInitial             bool // the peer's flag C
+
+	flows  []*flow       // live ones in order of id
+	nextID int           // ids only grow
+	past   []SubflowInfo // of ended subflows, bounded
+	cursor int           // where the next poll of flows begins
+
+	snd   sendSide
+	rcv   recvSide
+	addrs addresses
+
+	sched     scheduler.Scheduler
+	group     cc.Group
+	view      scheduler.View // reused by every pick
+	viewFlows []*flow        // the flow behind each entry of view
+
+	timers  timerTable
+	backoff int // of DataRexmit
+	events  []Event
+	stats   Stats
+}
+
+// sendSide is the outgoing half.
+type sendSide struct {
+	space
+	q        *stream.SendQ // by offset
+	una      uint64        // first offset not DATA_ACKed; the DATA_FIN counts
+	nxt      uint64        // end of what was ever sent
+	edge     uint64        // right edge of the peer's window
+	holes    interval.Set  // never sent though below nxt (a scheduler's choice)
+	reinject interval.Set  // sent before and due on another subflow
+	closed   bool          // a DATA_FIN follows the last byte
+	finSent  bool          // the DATA_FIN went out at least once
+	finAgain bool          // and must go out again
+	finOn    *flow         // where it went last
+	idle     bool          // nothing could be scheduled since the last input
+}
+
+// finAcked reports whether the peer acknowledged our DATA_FIN.
+func (s *sendSide) finAcked() bool { return s.closed && s.una == s.q.End()+1 }
+
+// recvSide is the incoming half.
+type recvSide struct {
+	space
+	q        *stream.RecvQ // by offset
+	adv      uint64        // right edge advertised; never moves left
+	fin      uint64        // offset of the DATA_FIN
+	hasFin   bool
+	finFirst bool // the peer's DATA_FIN arrived before ours was queued
+	discard  bool // the user reads no more
+	late     bool // something arrived after the user closed
+	lastOn   *flow
+}
+
+// eof reports whether everything up to the peer's DATA_FIN arrived.
+func (r *recvSide) eof() bool { return r.hasFin && r.q.Next() >= r.fin }
+
+// ack returns the offset a DATA_ACK names: the next one expected.
+func (r *recvSide) ack() uint64 {
+	if r.eof() {
+		return r.fin + 1
+	}
+	return r.q.Next()
+}
+
+// newConn returns what both roles share.
+func newConn(cfg *Config, active bool) *Conn {
+	c := &Conn{cfg: cfg.withDefaults(), active: active}
+	c.snd.q = stream.NewSendQ(c.cfg.Alloc, 0)
+	c.rcv.q = stream.NewRecvQ(0)
+	c.rcv.adv = uint64(c.cfg.ReadBuffer)
+	c.sched = c.cfg.Scheduler()
+	c.group = c.cfg.Congestion()
+	c.addrs.init(&c.cfg)
+	if c.cfg.Plain {
+		c.mode, c.fallback = modePlain, reason.FallbackRequested
+		c.snd.edge = noEdge
+	} else {
+		c.localKey = c.cfg.Key
+		c.localToken = c.localKey.Token()
+		c.snd.setIDSN(c.localKey.IDSN())
+	}
+	return c
+}
+
+// Dial begins a connection as the active opener.
+func Dial(now mono.Time, cfg *Config) *Conn {
+	c := newConn(cfg, true)
+	f := c.addFlow(flowArgs{local: cfg.Local, remote: cfg.Remote})
+	f.tcp = subflow.Open(now, c.flowConfig(now, f), f.ctl)
+	c.emitFlow(EventSubflowOpened, f, Event{})
+	return c
+}
+
+// Accept begins a connection as the passive opener, from a SYN.
+func Accept(now mono.Time, cfg *Config, syn *wire.Segment) *Conn {
+	c := newConn(cfg, false)
+	f := c.addFlow(flowArgs{local: cfg.Local, remote: cfg.Remote})
+	c.acceptCapable(syn)
+	f.tcp = subflow.Accept(now, c.flowConfig(now, f), f.ctl, syn)
+	if c.mode != modePlain {
+		c.snd.edge = uint64(syn.Wnd)
+	}
+	c.emitFlow(EventSubflowOpened, f, Event{})
+	return c
+}
+
+// HandleSegment takes a segment that arrived on subflow id.
+func (c *Conn) HandleSegment(now mono.Time, id int, seg *wire.Segment) {
+	f := c.flow(id)
+	if f == nil || c.over {
+		c.drop(reason.DropNoConn)
+		return
+	}
+	if !c.admit(f, seg) {
+		c.drop(reason.DropState)
+		return
+	}
+	c.snd.idle = false
+	if f.tcp.HandleSegment(now, seg) == subflow.Accepted {
+		c.handleOptions(now, f, seg)
+	}
+	c.collect(now, f)
+}
+
+// handleOptions acts on the MPTCP options of a segment that passed TCP's own
+// checks.
+//
+// RFC 8684, Section 3: "all MPTCP signals [...] MUST" pass "the same checks
+// as regular TCP" before they are acted on.
+func (c *Conn) handleOptions(now mono.Time, f *flow, seg *wire.Segment) {
+	if c.mode == modePlain {
+		return
+	}
+	if f.phase != phaseUp {
+		c.handshake(now, f, seg)
+		if c.mode != modeMPTCP || f.phase == phaseDead {
+			return
+		}
+	}
+	if seg.Flags&wire.RST != 0 {
+		c.handleReset(now, f, seg)
+		return
+	}
+	if seg.Has&(wire.OptMPTCP&^wire.OptDSS) != 0 {
+		c.handleControl(now, f, seg)
+	}
+	if seg.Has&wire.OptDSS != 0 {
+		c.handleDSS(now, f, seg)
+	}
+	if !c.joinable {
+		c.checkProof(f, seg)
+	}
+}
+
+// handleControl acts on every option that is neither a handshake nor a DSS.
+func (c *Conn) handleControl(now mono.Time, f *flow, seg *wire.Segment) {
+	if seg.Has&wire.OptMPCapable != 0 && seg.Capable.HasData {
+		c.handleCapableData(f, seg)
+	}
+	if seg.Has&wire.OptMPJoin != 0 && seg.Join.Form == wire.JoinACK && f.phase == phaseUp {
+		// The peer repeats its third ACK until it sees the fourth.
+		f.tcp.RequestAck()
+	}
+	if seg.Has&wire.OptAddAddr != 0 {
+		c.handleAddAddr(f, &seg.AddAddr)
+	}
+	if seg.Has&wire.OptRemoveAddr != 0 {
+		c.handleRemoveAddr(now, &seg.RemoveAddr)
+	}
+	if seg.Has&wire.OptMPPrio != 0 {
+		f.backupRemote = seg.PrioBackup
+	}
+	if seg.Has&wire.OptFastClose != 0 {
+		c.handleFastClose(now, seg)
+	}
+}
+
+// collect takes what a subflow has to give after an input. Its events wait
+// until its output, which comes before them, was polled.
+func (c *Conn) collect(now mono.Time, f *flow) {
+	if f.phase == phaseDead {
+		return
+	}
+	c.flowAcked(f)
+	var d subflow.Data
+	for f.tcp.NextData(&d) {
+		c.receive(f, &d)
+	}
+	c.flushHeld(now, f)
+	if f.tcp.PeerClosed() {
+		c.peerClosedFlow(now, f)
+	}
+	c.advance(now)
+}
+
+// flow returns the live subflow with an id, or nil.
+func (c *Conn) flow(id int) *flow {
+	for _, f := range c.flows {
+		if f.id == id {
+			return f
+		}
+	}
+	return nil
+}
+
+func (c *Conn) drop(r reason.Drop) { c.stats.Drops[r]++ }
+
+// IsMPTCP reports whether the connection speaks MPTCP.
+func (c *Conn) IsMPTCP() bool { return c.mode == modeMPTCP }
+
+// Connected reports whether the first handshake is done.
+func (c *Conn) Connected() bool { return c.connected }
+
+// Joinable reports whether further subflows may be opened now: also while one
+// half of the connection is closed, not when both are.
+func (c *Conn) Joinable() bool {
+	return c.joinable && !c.over && c.ending == reason.CloseNone && !(c.snd.finAcked() && c.rcv.eof())
+}
+
+// Closed reports whether the connection is over.
+func (c *Conn) Closed() bool { return c.over }
+
+// Err says how the connection ended; CloseNone while it goes on.
+func (c *Conn) Err() reason.Close { return c.err }
+
+// Fallback says why the connection is plain TCP; FallbackNone if it is not.
+func (c *Conn) Fallback() reason.Fallback { return c.fallback }
+
+// Token returns the token by which a peer's MP_JOIN names this connection.
+func (c *Conn) Token() key.Token { return c.localToken }

@@ -1,0 +1,121 @@
+package mpconn
+
+import (
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// handleDSS acts on a DSS: DATA_ACK, window, mapping, DATA_FIN.
+func (c *Conn) handleDSS(now mono.Time, f *flow, seg *wire.Segment) {
+	d := &seg.DSS
+	if d.Flags&wire.DSSMap != 0 && d.Len != 0 && d.HasChecksum != c.checksum {
+		// RFC 8684, Section 3.3: a checksum that is absent though negotiated,
+		// or present though not, "MUST" close the subflow with a RST.
+		c.drop(reason.DropMapping)
+		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMPTCP)
+		return
+	}
+	c.prove(f)
+	if d.Flags&wire.DSSAck != 0 {
+		c.handleDataAck(now, f, seg)
+	}
+	if d.Flags&wire.DSSMap != 0 {
+		c.handleMapping(now, f, d)
+	}
+}
+
+// handleDataAck acts on a DATA_ACK and on the window that comes with it.
+//
+// RFC 8684, Section 3.3.2: the window of a segment without DATA_ACK "MUST NOT"
+// be used at the connection level.
+func (c *Conn) handleDataAck(now mono.Time, f *flow, seg *wire.Segment) {
+	d := &seg.DSS
+	place := c.snd.place(d.Ack, d.Flags&wire.DSSAck8 != 0, c.snd.una)
+	limit := c.snd.nxt
+	if c.snd.finSent {
+		limit = c.snd.q.End() + 1
+	}
+	if place < 0 || uint64(place) > limit {
+		c.drop(reason.DropBadAck)
+		return
+	}
+	ack := uint64(place)
+	// RFC 8684, Section 3.3.5: a sender only lets the right edge grow.
+	if edge := ack + uint64(f.tcp.PeerWindow(seg)); edge > c.snd.edge {
+		c.snd.edge = edge
+	}
+	if ack > c.snd.una {
+		c.timers.Stop(timerDataRexmit)
+		c.backoff = 0
+		c.dataAcked(ack)
+		c.armDataRexmit(now)
+	}
+}
+
+// dataAcked frees what lies before an acknowledged offset.
+func (c *Conn) dataAcked(ack uint64) {
+	if ack <= c.snd.una {
+		return
+	}
+	data := min(ack, c.snd.q.End())
+	c.stats.BytesAcked += data - min(c.snd.una, data)
+	c.snd.una = ack
+	c.snd.q.Release(data)
+}
+
+// putDataAck adds a DSS with a DATA_ACK.
+//
+// RFC 8684, Section 3.3.2: a DSN of 8 bytes "MUST" be answered by a DATA_ACK
+// of 8; sending 8 always satisfies it.
+func (c *Conn) putDataAck(seg *wire.Segment) {
+	seg.Has |= wire.OptDSS
+	seg.DSS = wire.DSS{Flags: wire.DSSAck | wire.DSSAck8, Ack: uint64(c.rcv.dsn(c.rcv.ack()))}
+}
+
+// window returns the bytes to advertise from the DATA_ACK on and moves the
+// advertised edge.
+//
+// RFC 8684, Section 3.3.4: the right edge "MUST NOT" move left. RFC 9293,
+// Section 3.8.6.2.2: it moves right by worthwhile steps only.
+func (c *Conn) window() int {
+	if edge := c.freeEdge(); edge >= c.rcv.adv+uint64(c.worthwhile()) {
+		c.rcv.adv = edge
+	}
+	next := c.rcv.q.Next()
+	if c.rcv.adv < next {
+		return 0
+	}
+	return int(c.rcv.adv - next)
+}
+
+// freeEdge is where the window would end if all free buffer were advertised.
+func (c *Conn) freeEdge() uint64 {
+	free := c.cfg.ReadBuffer - c.rcv.q.Readable()
+	return c.rcv.q.Next() + uint64(max(free, 0))
+}
+
+// worthwhile is the least step of the window's edge.
+func (c *Conn) worthwhile() int { return min(c.cfg.ReadBuffer/2, 1460) }
+
+// windowOpened sends the peer a window update when reading has freed much.
+func (c *Conn) windowOpened() {
+	gain := int64(c.freeEdge()) - int64(c.rcv.adv)
+	left := int64(c.rcv.adv) - int64(c.rcv.q.Next())
+	small := left < int64(c.cfg.ReadBuffer/4) && gain >= int64(c.worthwhile()) && gain >= left/2
+	if gain < int64(c.cfg.ReadBuffer/2) && !small {
+		return
+	}
+	f := c.rcv.lastOn
+	if f == nil || f.phase != phaseUp {
+		for _, g := range c.flows {
+			if g.phase == phaseUp && !g.stale {
+				f = g
+				break
+			}
+		}
+	}
+	if f != nil {
+		f.tcp.RequestAck()
+	}
+}

@@ -1,0 +1,73 @@
+package mpconn
+
+import (
+	"net/netip"
+
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/subflow"
+)
+
+// EventKind tells events apart.
+type EventKind uint8
+
+// Events. They are about the connection's life and rare; readiness for data
+// is read off the connection (Readable, WriteRoom, EOF, Err).
+const (
+	// EventConnected: the handshake of the first subflow is done.
+	EventConnected EventKind = iota + 1
+	// EventJoinable: the connection is MPTCP for good; joins are allowed.
+	EventJoinable
+	// EventSubflowOpened: subflow ID exists; its tuple must lead here.
+	EventSubflowOpened
+	// EventSubflowUp: subflow ID may carry data.
+	EventSubflowUp
+	// EventSubflowLost: subflow ID is no more; its tuple must not lead here.
+	EventSubflowLost
+	// EventTimeWait: the tuple of a subflow just lost is in TIME-WAIT.
+	EventTimeWait
+	// EventAddrAnnounced: the peer announced Remote under RemoteID.
+	EventAddrAnnounced
+	// EventAddrWithdrawn: the peer withdrew RemoteID.
+	EventAddrWithdrawn
+	// EventFallback: the connection goes on as plain TCP for good.
+	EventFallback
+	// EventClosed: the connection is over; no other event follows.
+	EventClosed
+)
+
+// Event is something the driver has to know.
+type Event struct {
+	Kind          EventKind
+	ID            int // subflow
+	Local, Remote netip.AddrPort
+	RemoteID      uint8
+	Close         reason.Close // of a lost subflow or the closed connection
+	Reset         reason.Reset // MP_TCPRST code that came with a peer's reset
+	Transient     bool         // MP_TCPRST said that the path may be tried again
+	Fallback      reason.Fallback
+	TimeWait      subflow.TimeWait
+}
+
+// HasEvents reports whether PollEvent has something to give.
+func (c *Conn) HasEvents() bool { return len(c.events) > 0 }
+
+// PollEvent returns the next event.
+func (c *Conn) PollEvent() (Event, bool) {
+	if len(c.events) == 0 {
+		return Event{}, false
+	}
+	e := c.events[0]
+	c.events = c.events[1:]
+	if len(c.events) == 0 {
+		c.events = nil
+	}
+	return e, true
+}
+
+func (c *Conn) emit(e Event) { c.events = append(c.events, e) }
+
+// emitFlow emits an event about one subflow.
+func (c *Conn) emitFlow(k EventKind, f *flow, e Event) {
+	e.Kind, e.ID, e.Local, e.Remote, e.RemoteID = k, f.id, f.tcp.Local(), f.tcp.Remote(), f.remoteID
+	c.emit(e)
+}

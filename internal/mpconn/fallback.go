@@ -1,0 +1,132 @@
+package mpconn
+
+import (
+	"math"
+
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/subflow"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// noEdge is the right edge of a plain connection's window: its subflow keeps
+// the peer's window by itself.
+const noEdge = math.MaxInt64
+
+// startPlain makes the connection plain TCP before MPTCP ever worked on it.
+func (c *Conn) startPlain(why reason.Fallback) {
+	c.mode, c.fallback = modePlain, why
+	c.checksum = false
+	c.snd.edge = noEdge
+	for _, f := range c.flows {
+		if f.tcp != nil {
+			f.tcp.SetRoom(subflow.Room{})
+		}
+	}
+	c.emit(Event{Kind: EventFallback, Fallback: why})
+}
+
+// fallBack makes an MPTCP connection plain TCP: from here on the subflow's
+// stream is the connection's.
+//
+// RFC 8684, Section 3.7: allowed on the first subflow only, before any other
+// joined; it is final.
+func (c *Conn) fallBack(f *flow, why reason.Fallback) {
+	c.startPlain(why)
+	f.infiniteDelta = c.rcv.q.Next() - f.heldFrom()
+	f.infiniteDue = true
+	for _, p := range f.held {
+		c.deliver(f, p.off+f.infiniteDelta, [][]byte{p.data}, p.owner)
+	}
+	f.held, f.in = nil, mappings{}
+	c.timers.Stop(timerDataRexmit)
+	c.flowAcked(f)
+	c.snd.idle = false
+}
+
+// heldFrom returns the subflow offset of the first byte not delivered.
+func (f *flow) heldFrom() uint64 {
+	if len(f.held) > 0 {
+		return f.held[0].off
+	}
+	return f.got
+}
+
+// checkProof looks, while MPTCP is not proven, for signs that the path loses
+// options.
+func (c *Conn) checkProof(f *flow, seg *wire.Segment) {
+	// RFC 8684, Section 3.7: if the first data is acknowledged without a
+	// DATA_ACK, the sender "MUST" fall back.
+	if f.tcp.Acked() > 0 && seg.Has&wire.OptMPTCP == 0 {
+		c.fallBack(f, reason.FallbackNoDataACK)
+	}
+}
+
+// unmapped acts on in-order payload for which no mapping is known.
+func (c *Conn) unmapped(now mono.Time, f *flow) {
+	if !c.joinable && f.join == nil && f.in.empty() {
+		// Not a single mapping has come: options do not pass.
+		c.fallBack(f, reason.FallbackNoMapping)
+		return
+	}
+	c.stats.Drops[reason.DropUnmapped]++
+	// RFC 8684, Section 3.3.1: a mapping may yet come; after a receive window
+	// of data without one, the subflow SHOULD be reset. Section 3.7: with the
+	// code for middlebox interference.
+	if f.got-f.heldFrom() >= uint64(c.cfg.ReadBuffer)/2 {
+		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
+	}
+}
+
+// infiniteMapping acts on a DSS with a length of 0: the peer falls back.
+func (c *Conn) infiniteMapping(now mono.Time, f *flow, d *wire.DSS) {
+	place := c.rcv.place(d.DSN, d.Flags&wire.DSSDSN8 != 0, c.rcv.q.Next())
+	delta := uint64(place) - f.offsetOf(d.SSN)
+	// The subflow's stream must be the connection's from here on, which it is
+	// only if nothing went another way.
+	if place < 0 || len(c.flows) != 1 || f.heldFrom()+delta != c.rcv.q.Next() {
+		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMPTCP)
+		return
+	}
+	c.fallBack(f, reason.FallbackInfinite)
+}
+
+// putInfinite adds the infinite mapping that announces our fallback.
+func (c *Conn) putInfinite(f *flow, seg *wire.Segment, off, data uint64) {
+	f.infiniteDue = false
+	seg.Has |= wire.OptDSS
+	seg.DSS = wire.DSS{
+		Flags: wire.DSSMap | wire.DSSDSN8, DSN: uint64(c.snd.dsn(data)), SSN: uint32(off + 1),
+	}
+}
+
+// verified reports whether all of a mapping has arrived and its checksum
+// holds.
+func (c *Conn) verified(now mono.Time, f *flow, m *mapping) bool {
+	if m.end() <= f.verifiedTo {
+		return true
+	}
+	if f.got < m.end() || f.heldFrom() > m.off {
+		return false
+	}
+	var views [][]byte
+	for _, p := range f.held {
+		if p.off >= m.end() {
+			break
+		}
+		views = append(views, p.data[:min(uint64(len(p.data)), m.end()-p.off)])
+	}
+	sum := wire.SumViews(views, 0)
+	if wire.DSSChecksum(sum, uint64(c.rcv.dsn(m.data)), uint32(m.off+1), m.dssLen) == m.checksum {
+		f.verifiedTo = m.end()
+		return true
+	}
+	// RFC 8684, Section 3.7: the subflow "MUST" be closed with a RST that
+	// carries MP_FAIL; its data is not DATA_ACKed and comes by another.
+	// Deviation: the same on an only subflow, where an infinite mapping could
+	// go on with data known to have been altered.
+	c.stats.ChecksumErrors++
+	f.failDSN, f.failDue = c.rcv.dsn(m.data), true
+	c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
+	return false
+}

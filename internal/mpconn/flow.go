@@ -1,0 +1,204 @@
+package mpconn
+
+import (
+	"net/netip"
+
+	"github.com/gomptcp/gomptcp/cc"
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/seq"
+	"github.com/gomptcp/gomptcp/internal/subflow"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// phase is how far a subflow's MPTCP handshake has come.
+type phase uint8
+
+const (
+	phaseOpening        phase = iota // TCP handshake under way
+	phasePreEstablished              // joiner that waits for the fourth ACK
+	phaseUp                          // may carry data
+	phaseDead                        // gone; only a pointer to it may be left
+)
+
+// flow is a subflow as the connection sees it.
+type flow struct {
+	id    int
+	tcp   *subflow.Subflow
+	ctl   cc.Controller
+	phase phase
+	join  *joinState // nil on the first subflow
+
+	localID, remoteID uint8
+	backupLocal       bool // we asked the peer not to send here
+	backupRemote      bool // the peer asked us not to send here
+
+	syns    int         // SYNs sent
+	stale   bool        // a retransmission timeout is unanswered
+	leaving bool        // being closed alone: carries no new data
+	reset   wire.TCPRst // what our RST says
+
+	peerReset     reason.Reset // what the peer's RST said
+	peerTransient bool
+	failed        reason.Close // why we ended it, if we did
+	prioDue       bool         // MP_PRIO must be sent
+	out           mappings     // sent and not acknowledged on the subflow
+	in            mappings     // received and not used up
+	held          []piece      // in-order payload that waits for its mapping
+	got           uint64       // subflow offset behind the last byte taken
+	infinite      bool         // incoming bytes follow an infinite mapping
+	infiniteDelta uint64       // data offset minus subflow offset then
+	infiniteDue   bool         // our infinite mapping must be sent
+	verifiedTo    uint64       // subflow offset up to which checksums held
+	failDSN       seq.DSN      // of the mapping whose checksum did not hold
+	failDue       bool         // our RST carries MP_FAIL
+	reinjected    uint64       // bytes sent here that another flow carried first
+}
+
+// piece is a run of received payload; owner is released with it.
+type piece struct {
+	off   uint64
+	data  []byte
+	owner wire.Owner
+}
+
+type flowArgs struct {
+	local, remote netip.AddrPort
+	remoteID      uint8
+	backup        bool
+	join          *joinState
+}
+
+// addFlow makes a flow without its TCP machine.
+func (c *Conn) addFlow(a flowArgs) *flow {
+	f := &flow{
+		id:          c.nextID,
+		join:        a.join,
+		localID:     c.addrs.localID(a.local.Addr()),
+		remoteID:    a.remoteID,
+		backupLocal: a.backup,
+	}
+	c.nextID++
+	mss := c.pathMSS(a.local.Addr(), a.remote.Addr())
+	f.ctl = c.group.Add(cc.Params{MSS: mss, InitialWindow: float64(c.cfg.Subflow.InitialWindow * mss)})
+	c.flows = append(c.flows, f)
+	if a.join == nil {
+		c.cfg.Local, c.cfg.Remote = a.local, a.remote
+	} else {
+		a.join.local, a.join.remote = a.local, a.remote
+	}
+	return f
+}
+
+// pathMSS estimates the payload of a full segment before the handshake.
+func (c *Conn) pathMSS(local, remote netip.Addr) int {
+	mtu, _ := c.cfg.Path(local, remote)
+	return max(mtu-20-12-roomData, 100)
+}
+
+// flowConfig fills the template for one subflow.
+func (c *Conn) flowConfig(now mono.Time, f *flow) subflow.Config {
+	cfg := c.cfg.Subflow
+	cfg.Local, cfg.Remote = c.cfg.Local, c.cfg.Remote
+	if f.join != nil {
+		cfg.Local, cfg.Remote = f.join.local, f.join.remote
+	}
+	cfg.ISS, cfg.TSOffset = c.cfg.ISS(now, cfg.Local, cfg.Remote)
+	cfg.MTU, cfg.SegmentMax = c.cfg.Path(cfg.Local.Addr(), cfg.Remote.Addr())
+	cfg.Room = c.roomFor(f)
+	return cfg
+}
+
+// usable reports whether a flow may carry new data.
+func (f *flow) usable() bool {
+	return f.phase == phaseUp && !f.leaving && f.tcp.CanSend()
+}
+
+// live returns the number of flows that are up.
+func (c *Conn) live() int {
+	n := 0
+	for _, f := range c.flows {
+		if f.phase == phaseUp {
+			n++
+		}
+	}
+	return n
+}
+
+// flowEvent acts on an event of a subflow's TCP machine.
+func (c *Conn) flowEvent(now mono.Time, f *flow, e subflow.Event) {
+	switch e.Kind {
+	case subflow.EventEstablished:
+		if c.mode == modePlain && f.phase == phaseOpening {
+			c.flowUp(now, f)
+		}
+	case subflow.EventTimeout:
+		c.flowTimeout(now, f)
+	case subflow.EventRecovered:
+		f.stale = false
+	case subflow.EventTimeWait:
+		c.removeFlow(now, f, reason.CloseDone, &e.TimeWait)
+	case subflow.EventClosed:
+		why := e.Close
+		if f.failed != reason.CloseNone {
+			why = f.failed
+		}
+		c.removeFlow(now, f, why, nil)
+	}
+}
+
+// flowUp lets a flow carry data.
+func (c *Conn) flowUp(now mono.Time, f *flow) {
+	f.phase = phaseUp
+	f.tcp.SetRoom(c.roomFor(f))
+	if !c.connected {
+		c.connected = true
+		c.emit(Event{Kind: EventConnected})
+	}
+	c.emitFlow(EventSubflowUp, f, Event{})
+	c.timers.Stop(timerOrphan)
+	if c.snd.closed && c.mode == modePlain {
+		c.advance(now)
+	}
+}
+
+// removeFlow forgets a flow; what it still owed goes to the others.
+func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.TimeWait) {
+	if f.phase == phaseDead {
+		return
+	}
+	c.remember(f, why)
+	f.phase = phaseDead
+	c.releaseMappings(f)
+	for _, p := range f.held {
+		if p.owner != nil {
+			p.owner.DecRef()
+		}
+	}
+	f.held = nil
+	c.group.Remove(f.ctl)
+	for i, g := range c.flows {
+		if g == f {
+			c.flows = append(c.flows[:i], c.flows[i+1:]...)
+			break
+		}
+	}
+	if c.rcv.lastOn == f {
+		c.rcv.lastOn = nil
+	}
+	c.emitFlow(EventSubflowLost, f, Event{Close: why, Reset: f.peerReset, Transient: f.peerTransient})
+	if tw != nil {
+		c.emitFlow(EventTimeWait, f, Event{TimeWait: *tw})
+	}
+	c.snd.idle = false
+	if len(c.flows) == 0 {
+		c.lastFlowGone(now, why)
+	}
+}
+
+// abortFlow ends one flow with a RST that gives a reason.
+func (c *Conn) abortFlow(now mono.Time, f *flow, why reason.Close, code reason.Reset) {
+	f.failed = why
+	f.reset = wire.TCPRst{Reason: code}
+	f.tcp.Abort(now)
+}

@@ -1,0 +1,174 @@
+package mpconn
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// FuzzConn plays a sequence of operations on two connected ends with up to
+// four paths: writes, reads, passing time, dying and returning paths, joins,
+// loss, and middleboxes that strip or alter. Whatever happens, every byte
+// that is read is right and in order (the oracle), windows are kept, memory is
+// bounded, deadlines move, and both ends finish once the network works again.
+func FuzzConn(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte{0x20, 0x40, 0x00, 0xff, 0x01, 0x7f, 0x02, 0x10, 0x05, 0x01, 0x00, 0xff})
+	f.Add([]byte{0x21, 0x05, 0x01, 0x00, 0xff, 0x02, 0x08, 0x03, 0x00, 0x00, 0xff, 0x02, 0xff, 0x04, 0x00, 0x02, 0xff})
+	f.Add([]byte{0x63, 0x05, 0x01, 0x05, 0x02, 0x06, 0x30, 0x00, 0xff, 0x01, 0xff, 0x02, 0x40, 0x07, 0x01, 0x02, 0xff, 0x08, 0x00})
+	f.Add([]byte{0xa2, 0x09, 0x03, 0x00, 0xff, 0x02, 0x20, 0x09, 0x00, 0x01, 0x80, 0x02, 0xff})
+	f.Add([]byte{0x12, 0x05, 0x01, 0x0a, 0x01, 0x00, 0xff, 0x02, 0x60, 0x0b, 0x00, 0x0c, 0x01})
+	f.Fuzz(func(t *testing.T, ops []byte) {
+		if len(ops) > 400 {
+			return
+		}
+		newPlay(t, ops).run()
+	})
+}
+
+type play struct {
+	*lab
+	ops     []byte
+	altered bool
+}
+
+func newPlay(t *testing.T, ops []byte) *play {
+	p := &play{ops: ops}
+	set := p.next()
+	p.lab = newLab(t, uint64(set), 1+int(set&3))
+	p.a.cfg.Plain = set&0x0c == 0x04
+	p.b.cfg.Plain = set&0x0c == 0x08
+	p.a.cfg.Checksum = set&0x10 != 0
+	if set&0x20 != 0 {
+		p.b.cfg.ReadBuffer, p.a.cfg.WriteBuffer = 30_000, 50_000
+	}
+	for i, path := range p.paths {
+		path.delay = time.Duration(1+i*int(set>>6)*8) * time.Millisecond
+	}
+	return p
+}
+
+func (p *play) next() byte {
+	if len(p.ops) == 0 {
+		return 0
+	}
+	b := p.ops[0]
+	p.ops = p.ops[1:]
+	return b
+}
+
+func (p *play) run() {
+	p.connect()
+	for len(p.ops) > 0 && !p.a.conn.Closed() && !p.b.conn.Closed() {
+		p.op(p.next(), p.next())
+		p.check(p.a)
+		p.check(p.b)
+	}
+	p.finish()
+}
+
+// op plays one operation with its argument.
+func (p *play) op(op, arg byte) {
+	path := p.paths[int(arg)%len(p.paths)]
+	switch op % 14 {
+	case 0:
+		p.a.write(int(arg) * 251)
+	case 1:
+		p.b.write(int(arg) * 251)
+	case 2:
+		p.idle(time.Duration(arg) * 4 * time.Millisecond)
+	case 3:
+		path.down = true
+	case 4:
+		path.down = false
+	case 5:
+		i := int(arg) % len(p.paths)
+		p.a.conn.Open(p.now, OpenArgs{Local: netip.AddrPortFrom(addr(i, 1), uint16(arg)+1000), Remote: p.b.at(i)})
+		p.a.pump()
+	case 6:
+		path.loss, path.reorder, path.duplicate = float64(arg>>4)/50, float64(arg&15)/50, float64(arg&7)/50
+	case 7:
+		p.a.readAll()
+		p.b.readAll()
+	case 8:
+		p.a.closeWrite()
+	case 9:
+		p.strip(path, arg)
+	case 10:
+		p.alter(path)
+	case 11:
+		p.b.conn.CloseSubflow(p.now, int(arg)%4, reason.Reset(arg>>4)%7)
+		p.b.pump()
+	case 12:
+		p.a.conn.SetBackup(p.now, int(arg)%4, arg&16 != 0)
+		p.b.conn.Announce(p.now, p.b.at(int(arg)%len(p.paths)))
+		p.a.pump()
+		p.b.pump()
+	case 13:
+		path.box = nil
+	}
+}
+
+// strip makes a box take MPTCP options away, from some or all segments.
+func (p *play) strip(path *path, arg byte) {
+	n := 0
+	every := 1 + int(arg>>4)
+	path.box = func(_ *end, seg *wire.Segment) bool {
+		n++
+		if n%every == 0 {
+			seg.Has &^= wire.OptMPTCP
+		}
+		return true
+	}
+}
+
+// alter makes a box change payload: only a DSS checksum can tell.
+func (p *play) alter(path *path) {
+	if !p.a.cfg.Checksum {
+		return
+	}
+	p.altered = true
+	n := 0
+	path.box = func(_ *end, seg *wire.Segment) bool {
+		n++
+		if n%7 == 0 && seg.PayloadLen() > 10 && seg.Has&wire.OptDSS != 0 && seg.DSS.HasChecksum {
+			seg.Payload[0][5] ^= 0x10
+		}
+		return true
+	}
+}
+
+// check holds at any time.
+func (p *play) check(e *end) {
+	info := e.conn.Info()
+	buffer := e.conn.cfg.ReadBuffer
+	require.LessOrEqual(p.t, info.Readable+info.OutOfOrder, buffer, "receive buffer")
+	require.LessOrEqual(p.t, info.SendMemory, 2*e.conn.cfg.WriteBuffer+128<<10, "send buffer")
+	require.LessOrEqual(p.t, info.Subflows, e.conn.cfg.MaxSubflows)
+}
+
+// finish mends the network and demands that both ends come to an end.
+func (p *play) finish() {
+	for _, path := range p.paths {
+		path.down, path.loss, path.reorder, path.duplicate, path.box = false, 0, 0, 0, nil
+	}
+	p.a.closeWrite()
+	p.b.closeWrite()
+	limit := p.now.Add(2 * time.Hour)
+	for !(p.a.conn.Closed() && p.b.conn.Closed()) {
+		if p.now > limit || !p.step() {
+			p.t.Fatalf("does not end\na: %s\nb: %s", p.a.dump(), p.b.dump())
+		}
+		p.a.readAll()
+		p.b.readAll()
+	}
+	if p.a.conn.Err() == reason.CloseDone && p.b.conn.Err() == reason.CloseDone {
+		require.Equal(p.t, p.a.wrote, p.b.read, "bytes from a to b")
+		require.Equal(p.t, p.b.wrote, p.a.read, "bytes from b to a")
+	}
+}

@@ -1,0 +1,166 @@
+package mpconn
+
+import (
+	"net/netip"
+
+	"github.com/gomptcp/gomptcp/internal/key"
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/subflow"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// joinState is the MP_JOIN handshake of one subflow (RFC 8684, Section 3.2).
+type joinState struct {
+	local, remote           netip.AddrPort
+	active                  bool // we sent the SYN
+	localNonce, remoteNonce uint32
+	tries                   int       // third ACKs repeated
+	retry                   mono.Time // when to repeat the third ACK
+}
+
+// maxJoinACKs bounds how often the third ACK is repeated.
+const maxJoinACKs = 6
+
+// OpenArgs name a new subflow.
+type OpenArgs struct {
+	Local    netip.AddrPort
+	Remote   netip.AddrPort
+	RemoteID uint8 // address id under which the peer is known to have Remote
+	Backup   bool  // ask the peer not to send data there
+}
+
+// Open begins a subflow by MP_JOIN and returns its id. It returns false while
+// joins are not allowed or the limit of subflows is reached.
+func (c *Conn) Open(now mono.Time, a OpenArgs) (id int, ok bool) {
+	// RFC 8684, Section 3.1: a host "MUST NOT" open a subflow before a DSS
+	// was received; flag C: "MUST NOT" join the peer's initial address.
+	if !c.Joinable() || len(c.flows) >= c.cfg.MaxSubflows ||
+		c.denyInitial && a.Remote == c.cfg.Remote {
+		return 0, false
+	}
+	f := c.addFlow(flowArgs{
+		local: a.Local, remote: a.Remote, remoteID: a.RemoteID, backup: a.Backup,
+		join: &joinState{active: true, localNonce: uint32(c.cfg.Rand())},
+	})
+	f.tcp = subflow.Open(now, c.flowConfig(now, f), f.ctl)
+	c.emitFlow(EventSubflowOpened, f, Event{})
+	return f.id, true
+}
+
+// HandleJoin takes a SYN whose MP_JOIN names this connection's token and
+// returns the id of the subflow it began. It returns false if the join is
+// refused; the driver answers with a RST and reason.ResetProhibited.
+func (c *Conn) HandleJoin(now mono.Time, syn *wire.Segment) (id int, ok bool) {
+	if !c.Joinable() || len(c.flows) >= c.cfg.MaxSubflows ||
+		syn.Has&wire.OptMPJoin == 0 || syn.Join.Form != wire.JoinSYN {
+		c.drop(reason.DropLimit)
+		return 0, false
+	}
+	f := c.addFlow(flowArgs{
+		local: syn.Dst, remote: syn.Src, remoteID: syn.Join.AddrID,
+		join: &joinState{localNonce: uint32(c.cfg.Rand()), remoteNonce: syn.Join.Nonce},
+	})
+	f.backupRemote = syn.Join.Backup
+	f.tcp = subflow.Accept(now, c.flowConfig(now, f), f.ctl, syn)
+	c.snd.idle = false
+	c.emitFlow(EventSubflowOpened, f, Event{})
+	return f.id, true
+}
+
+// joinHandshake acts on a segment of a joining flow.
+func (c *Conn) joinHandshake(now mono.Time, f *flow, seg *wire.Segment) {
+	j := f.join
+	switch {
+	case f.phase == phasePreEstablished:
+		if seg.Flags&wire.SYN == 0 {
+			// The fourth ACK, or any later segment in its place.
+			j.retry = 0
+			c.flowUp(now, f)
+		}
+	case j.active && seg.Flags.Has(wire.SYN|wire.ACK):
+		c.joinSYNACK(now, f, seg)
+	case j.active && seg.Flags.Has(wire.SYN):
+		c.abortFlow(now, f, reason.CloseHandshake, reason.ResetMPTCP)
+	case !j.active && f.tcp.State().Synchronized():
+		c.joinThirdACK(now, f, seg)
+	}
+}
+
+// joinSYNACK verifies the responder's HMAC.
+func (c *Conn) joinSYNACK(now mono.Time, f *flow, seg *wire.Segment) {
+	j := f.join
+	o := &seg.Join
+	j.remoteNonce = o.Nonce
+	mac := key.JoinHMAC(c.remoteKey, c.localKey, j.remoteNonce, j.localNonce)
+	// RFC 8684, Section 3.2: "If the HMAC fails to verify", or the option is
+	// absent, "the host MUST" reset the subflow, SHOULD with reason code 1.
+	if seg.Has&wire.OptMPJoin == 0 || o.Form != wire.JoinSYNACK || !key.Equal(mac[:8], o.HMAC[:8]) {
+		c.drop(reason.DropHMAC)
+		c.abortFlow(now, f, reason.CloseHandshake, reason.ResetMPTCP)
+		return
+	}
+	f.remoteID = o.AddrID
+	f.backupRemote = o.Backup
+	f.phase = phasePreEstablished
+	j.retry = now.Add(f.tcp.RTO())
+}
+
+// joinThirdACK verifies the joiner's HMAC.
+func (c *Conn) joinThirdACK(now mono.Time, f *flow, seg *wire.Segment) {
+	j := f.join
+	mac := key.JoinHMAC(c.remoteKey, c.localKey, j.remoteNonce, j.localNonce)
+	if seg.Has&wire.OptMPJoin == 0 || seg.Join.Form != wire.JoinACK || !key.Equal(mac[:20], seg.Join.HMAC[:]) {
+		c.drop(reason.DropHMAC)
+		c.abortFlow(now, f, reason.CloseHandshake, reason.ResetMPTCP)
+		return
+	}
+	c.flowUp(now, f)
+	// RFC 8684, Section 3.2: the receiver "MUST" answer the third ACK with an
+	// ACK, for which the joiner waits.
+	f.tcp.RequestAck()
+}
+
+// putJoinSYN adds MP_JOIN to a SYN or SYN/ACK.
+func (c *Conn) putJoinSYN(f *flow, seg *wire.Segment) {
+	j := f.join
+	seg.Has |= wire.OptMPJoin
+	seg.Join = wire.MPJoin{Form: wire.JoinSYN, Backup: f.backupLocal, AddrID: f.localID, Nonce: j.localNonce}
+	if j.active {
+		seg.Join.Token = uint32(c.remoteToken)
+		return
+	}
+	seg.Join.Form = wire.JoinSYNACK
+	mac := key.JoinHMAC(c.localKey, c.remoteKey, j.localNonce, j.remoteNonce)
+	copy(seg.Join.HMAC[:8], mac[:8])
+}
+
+// putJoinACK adds MP_JOIN to the third ACK.
+func (c *Conn) putJoinACK(f *flow, seg *wire.Segment) {
+	j := f.join
+	mac := key.JoinHMAC(c.localKey, c.remoteKey, j.localNonce, j.remoteNonce)
+	seg.Has |= wire.OptMPJoin
+	seg.Join = wire.MPJoin{Form: wire.JoinACK}
+	copy(seg.Join.HMAC[:], mac[:20])
+}
+
+// retryJoins repeats third ACKs that stayed unanswered.
+//
+// RFC 8684, Section 3.2: the third ACK "MUST" be retransmitted until the
+// fourth arrives.
+func (c *Conn) retryJoins(now mono.Time) {
+	for _, f := range c.flows {
+		j := f.join
+		if j == nil || !j.retry.Reached(now) {
+			continue
+		}
+		j.tries++
+		if j.tries > maxJoinACKs {
+			j.retry = 0
+			c.abortFlow(now, f, reason.CloseTimeout, reason.ResetMPTCP)
+			continue
+		}
+		j.retry = now.Add(f.tcp.RTO() << j.tries)
+		f.tcp.RequestAck()
+	}
+}

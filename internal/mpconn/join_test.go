@@ -1,0 +1,219 @@
+package mpconn
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gomptcp/gomptcp/internal/key"
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// joined returns a lab whose connection has a second subflow.
+func joined(t testing.TB, seed uint64) *lab {
+	l := newLab(t, seed, 2)
+	l.connect()
+	l.prove()
+	l.join(1)
+	l.run("join", 10*time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 && l.b.count(EventSubflowUp) == 2 })
+	return l
+}
+
+// RFC 8684, Section 3.2: the four steps, with the HMACs of package key.
+func TestJoinSteps(t *testing.T) {
+	l := joined(t, 1)
+	a, b := l.a.carrying(wire.OptMPJoin), l.b.carrying(wire.OptMPJoin)
+	require.Len(t, a, 2)
+	require.Len(t, b, 1)
+	syn, synack, ack := a[0].Join, b[0].Join, a[1].Join
+	require.Equal(t, wire.JoinSYN, syn.Form)
+	require.EqualValues(t, 0xccad45ac, syn.Token, "b's token")
+	require.EqualValues(t, 1, syn.AddrID)
+	mac := key.JoinHMAC(keyB, keyA, synack.Nonce, syn.Nonce)
+	require.Equal(t, mac[:8], synack.HMAC[:8])
+	mac = key.JoinHMAC(keyA, keyB, syn.Nonce, synack.Nonce)
+	require.Equal(t, mac[:20], ack.HMAC[:])
+}
+
+// A lost segment of the handshake is repeated, whichever it is.
+func TestJoinSurvivesLoss(t *testing.T) {
+	for drop := range 4 {
+		l := newLab(t, 1, 2)
+		l.connect()
+		l.prove()
+		n := 0
+		l.paths[1].box = func(*end, *wire.Segment) bool {
+			n++
+			return n-1 != drop
+		}
+		l.join(1)
+		l.run("join", 20*time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 && l.b.count(EventSubflowUp) == 2 })
+		l.transfer(l.a, l.b, 500_000, time.Minute, nil)
+		l.transfer(l.b, l.a, 500_000, time.Minute, nil)
+	}
+}
+
+// RFC 8684, Section 3.2: no data before the fourth ACK.
+func TestNoDataBeforeFourthACK(t *testing.T) {
+	l := newLab(t, 1, 2)
+	l.connect()
+	l.prove()
+	l.paths[1].box = func(from *end, seg *wire.Segment) bool {
+		return from == l.a || seg.Flags&wire.SYN != 0 // b's fourth ACK never arrives
+	}
+	l.join(1)
+	l.transfer(l.a, l.b, 200_000, time.Minute, nil)
+	l.idle(5 * time.Second)
+	require.Equal(t, 1, l.a.count(EventSubflowUp))
+	for _, s := range l.a.sent {
+		if s.Src == l.a.at(1) {
+			require.Zero(t, s.Has&wire.OptDSS)
+		}
+	}
+	require.Greater(t, len(l.a.carrying(wire.OptMPJoin)), 2, "the third ACK is repeated")
+}
+
+// RFC 8684, Section 3.2: a wrong HMAC, or none, resets the subflow and only
+// that, with reason code 1.
+func TestJoinRejected(t *testing.T) {
+	cases := map[string]func(l *lab, from *end, seg *wire.Segment){
+		"hmac of syn/ack": func(l *lab, from *end, seg *wire.Segment) {
+			if from == l.b {
+				seg.Join.HMAC[0] ^= 1
+			}
+		},
+		"syn/ack without option": func(l *lab, from *end, seg *wire.Segment) {
+			if from == l.b && seg.Flags&wire.SYN != 0 {
+				seg.Has &^= wire.OptMPTCP
+			}
+		},
+		"hmac of third ack": func(l *lab, from *end, seg *wire.Segment) {
+			if from == l.a && seg.Flags&wire.SYN == 0 {
+				seg.Join.HMAC[19] ^= 1
+			}
+		},
+		"third ack without option": func(l *lab, from *end, seg *wire.Segment) {
+			if from == l.a && seg.Flags&wire.SYN == 0 {
+				seg.Has &^= wire.OptMPTCP
+			}
+		},
+	}
+	for name, change := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 1, 2)
+			l.connect()
+			l.prove()
+			l.paths[1].box = func(from *end, seg *wire.Segment) bool { change(l, from, seg); return true }
+			l.join(1)
+			l.run("rejection", 10*time.Second, func() bool { return l.a.count(EventSubflowLost) == 1 && l.b.count(EventSubflowLost) == 1 })
+			resets := append(l.a.carrying(wire.OptMPTCPRst), l.b.carrying(wire.OptMPTCPRst)...)
+			require.NotEmpty(t, resets)
+			require.Equal(t, reason.ResetMPTCP, resets[0].TCPRst.Reason)
+			l.transfer(l.a, l.b, 10_000, time.Minute, nil)
+			require.Equal(t, 1, l.a.conn.Info().Subflows)
+		})
+	}
+}
+
+// RFC 8684, Section 3.1, flag C: no join to the initial address.
+func TestDenyJoinInitial(t *testing.T) {
+	l := newLab(t, 1, 2)
+	l.b.cfg.DenyJoinInitial = true
+	l.connect()
+	l.prove()
+	_, ok := l.a.conn.Open(l.now, OpenArgs{Local: l.a.at(1), Remote: l.b.at(0)})
+	require.False(t, ok)
+	l.join(1)
+}
+
+func TestSubflowLimit(t *testing.T) {
+	l := newLab(t, 1, 4)
+	l.a.cfg.MaxSubflows, l.b.cfg.MaxSubflows = 8, 2
+	l.connect()
+	l.prove()
+	l.join(1)
+	l.run("join", time.Second, func() bool { return l.b.count(EventSubflowUp) == 2 })
+	l.join(2)
+	l.idle(300 * time.Millisecond)
+	require.Equal(t, 2, l.b.conn.Info().Subflows)
+	require.NotZero(t, l.b.conn.Info().Stats.Drops[reason.DropLimit])
+}
+
+// RFC 8684, Section 3.4.1: ADD_ADDR carries an HMAC, is echoed, and is
+// repeated until it is.
+func TestAddAddr(t *testing.T) {
+	l := newLab(t, 1, 2)
+	l.connect()
+	l.prove()
+	lost := 0
+	l.paths[0].box = func(from *end, seg *wire.Segment) bool {
+		if seg.Has&wire.OptAddAddr != 0 && lost < 2 {
+			lost++
+			return false
+		}
+		return true
+	}
+	require.True(t, l.b.conn.Announce(l.now, l.b.at(1)))
+	l.b.pump()
+	l.run("announcement", 10*time.Second, func() bool { return l.a.count(EventAddrAnnounced) == 1 })
+	var got Event
+	for _, e := range l.a.events {
+		if e.Kind == EventAddrAnnounced {
+			got = e
+		}
+	}
+	require.Equal(t, l.b.at(1), got.Remote, "without a port: that of the connection")
+	require.EqualValues(t, 1, got.RemoteID)
+	l.idle(30 * time.Second)
+	sent := l.b.carrying(wire.OptAddAddr)
+	require.Len(t, sent, 3, "two lost, one echoed")
+	echo := l.a.carrying(wire.OptAddAddr)
+	require.Len(t, echo, 1)
+	require.True(t, echo[0].AddAddr.Echo)
+	require.Equal(t, sent[0].AddAddr.Addr, echo[0].AddAddr.Addr)
+	require.Equal(t, 1, l.a.count(EventAddrAnnounced))
+
+	require.True(t, l.b.conn.Withdraw(l.now, l.b.at(1).Addr()))
+	l.b.pump()
+	l.run("withdrawal", time.Second, func() bool { return l.a.count(EventAddrWithdrawn) == 1 })
+}
+
+// RFC 8684, Section 3.4.1: an ADD_ADDR whose HMAC does not verify is ignored.
+func TestAddAddrForged(t *testing.T) {
+	l := newLab(t, 1, 2)
+	l.connect()
+	l.prove()
+	l.paths[0].box = func(_ *end, seg *wire.Segment) bool {
+		if seg.Has&wire.OptAddAddr != 0 {
+			seg.AddAddr.HMAC[7] ^= 1
+		}
+		return true
+	}
+	l.b.conn.Announce(l.now, l.b.at(1))
+	l.b.pump()
+	l.idle(time.Minute)
+	require.Zero(t, l.a.count(EventAddrAnnounced))
+	require.Empty(t, l.a.carrying(wire.OptAddAddr), "no echo")
+	require.NotZero(t, l.a.conn.Info().Stats.Drops[reason.DropHMAC])
+}
+
+// RFC 8684, Section 3.3.8: MP_PRIO moves the peer's data off the subflow, in
+// one direction.
+func TestBackup(t *testing.T) {
+	l := joined(t, 1)
+	require.True(t, l.a.conn.SetBackup(l.now, 1, true))
+	l.a.pump()
+	l.idle(50 * time.Millisecond)
+	before := len(l.b.sent)
+	l.transfer(l.b, l.a, 500_000, time.Minute, nil)
+	for _, s := range l.b.sent[before:] {
+		if s.Src == l.b.at(1) {
+			require.False(t, s.Has&wire.OptDSS != 0 && s.DSS.Flags&wire.DSSMap != 0, "data on the backup")
+		}
+	}
+	// The backup carries data once the other is gone.
+	l.paths[0].down = true
+	l.transfer(l.b, l.a, 100_000, time.Minute, nil)
+}

@@ -1,0 +1,227 @@
+package mpconn
+
+import (
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/seq"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// mapping binds n bytes at the offset data of the stream to the offset off of
+// one subflow's stream. The relative SSN of RFC 8684 is off+1, because the
+// SYN has number 0 (Section 3.3.1).
+//
+// RFC 8684, Section 3.3.1: a mapping "MUST NOT" be changed once declared.
+type mapping struct {
+	off, data uint64
+	n         int
+	dssLen    uint16 // data-level length as declared: n, and 1 for a DATA_FIN
+	checksum  uint16
+}
+
+func (m *mapping) end() uint64 { return m.off + uint64(m.n) }
+
+// mappings is a queue of mappings in order of their subflow offsets, which do
+// not overlap.
+type mappings struct {
+	q    []mapping
+	head int
+}
+
+func (s *mappings) all() []mapping { return s.q[s.head:] }
+
+func (s *mappings) empty() bool { return s.head == len(s.q) }
+
+func (s *mappings) first() *mapping { return &s.q[s.head] }
+
+func (s *mappings) last() *mapping { return &s.q[len(s.q)-1] }
+
+func (s *mappings) push(m mapping) {
+	if s.head > 0 && len(s.q) == cap(s.q) {
+		n := copy(s.q, s.q[s.head:])
+		s.q, s.head = s.q[:n], 0
+	}
+	s.q = append(s.q, m)
+}
+
+func (s *mappings) pop() {
+	s.head++
+	if s.head == len(s.q) {
+		s.q, s.head = s.q[:0], 0
+	}
+}
+
+// find returns the mapping that covers a subflow offset.
+func (s *mappings) find(off uint64) (*mapping, bool) {
+	live := s.all()
+	lo, hi := 0, len(live)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if live[mid].end() <= off {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo == len(live) || live[lo].off > off {
+		return nil, false
+	}
+	return &live[lo], true
+}
+
+// after returns the first mapping that begins behind a subflow offset.
+func (s *mappings) after(off uint64) (*mapping, bool) {
+	live := s.all()
+	for i := range live {
+		if live[i].off > off {
+			return &live[i], true
+		}
+	}
+	return nil, false
+}
+
+// carries reports whether a mapping covers a data offset.
+func (s *mappings) carries(data uint64) bool {
+	for i := range s.all() {
+		m := &s.q[s.head+i]
+		if m.data <= data && data < m.data+uint64(m.n) {
+			return true
+		}
+	}
+	return false
+}
+
+// insertVerdict says what became of a received mapping.
+type insertVerdict uint8
+
+const (
+	mappingAdded insertVerdict = iota
+	mappingKnown
+	mappingContradicts
+)
+
+// insert adds a received mapping in its place. Segments arrive out of order,
+// and every packet of a super-segment repeats the same mapping.
+func (s *mappings) insert(m mapping) insertVerdict {
+	live := s.all()
+	i := len(live)
+	for i > 0 && live[i-1].off >= m.off {
+		i--
+	}
+	if i < len(live) {
+		next := &live[i]
+		if *next == m {
+			return mappingKnown
+		}
+		if next.off < m.end() {
+			return mappingContradicts
+		}
+	}
+	if i > 0 && live[i-1].end() > m.off {
+		return mappingContradicts
+	}
+	if i == len(live) {
+		s.push(m)
+		return mappingAdded
+	}
+	s.push(mapping{})
+	live = s.all()
+	copy(live[i+1:], live[i:])
+	live[i] = m
+	return mappingAdded
+}
+
+// bind gives n bytes at the offset data to a flow: a new mapping, or on a
+// plain connection the continuation of the only one.
+func (c *Conn) bind(f *flow, data uint64, n int) *mapping {
+	c.snd.q.Ref(data, n)
+	if c.mode == modePlain && !f.out.empty() {
+		if m := f.out.last(); m.data+uint64(m.n) == data && m.end() == f.tcp.Pushed() {
+			m.n += n
+			return m
+		}
+	}
+	m := mapping{off: f.tcp.Pushed(), data: data, n: n, dssLen: uint16(n)}
+	if c.checksum && c.mode == modeMPTCP {
+		m.checksum = c.checksumOf(&m)
+	}
+	f.out.push(m)
+	return f.out.last()
+}
+
+// checksumOf computes the DSS checksum of an outgoing mapping.
+func (c *Conn) checksumOf(m *mapping) uint16 {
+	views, _ := c.snd.q.Views(m.data, m.n, nil, nil)
+	return wire.DSSChecksum(wire.SumViews(views, 0), uint64(c.snd.dsn(m.data)), uint32(m.off+1), m.dssLen)
+}
+
+// flowAcked drops the mappings that a subflow has got acknowledged.
+func (c *Conn) flowAcked(f *flow) {
+	acked := f.tcp.Acked()
+	for !f.out.empty() {
+		m := f.out.first()
+		if m.end() > acked {
+			break
+		}
+		c.snd.q.Unref(m.data, m.n)
+		f.out.pop()
+	}
+	if c.mode != modePlain {
+		return
+	}
+	if f.out.empty() {
+		c.dataAcked(c.snd.nxt)
+		return
+	}
+	m := f.out.first()
+	if k := int(acked) - int(m.off); k > 0 {
+		c.snd.q.Unref(m.data, k)
+		m.off, m.data, m.n = m.off+uint64(k), m.data+uint64(k), m.n-k
+	}
+	c.dataAcked(m.data)
+}
+
+// releaseMappings gives up what a dead flow still carried: bytes that were
+// not DATA_ACKed go to the others.
+func (c *Conn) releaseMappings(f *flow) {
+	for _, m := range f.out.all() {
+		c.reinject(m.data, m.data+uint64(m.n))
+		c.snd.q.Unref(m.data, m.n)
+	}
+	f.out = mappings{}
+}
+
+// putMapping adds the DSS of the mapping to a data segment, with the DATA_ACK.
+func (c *Conn) putMapping(seg *wire.Segment, m *mapping) {
+	c.putDataAck(seg)
+	d := &seg.DSS
+	// Numbers of 8 bytes: a fast connection may wrap 2^32 within an MSL
+	// (RFC 8684, Section 3.3.1), and the room is there.
+	d.Flags |= wire.DSSMap | wire.DSSDSN8
+	d.DSN = uint64(c.snd.dsn(m.data))
+	d.SSN = uint32(m.off + 1)
+	d.Len = m.dssLen
+	d.HasChecksum, d.Checksum = c.checksum, m.checksum
+}
+
+// addMapping notes a mapping that the peer declared.
+func (c *Conn) addMapping(f *flow, m mapping) {
+	if m.n == 0 || m.end() <= f.got {
+		return
+	}
+	if len(f.in.all()) >= maxMappings {
+		c.drop(reason.DropMemory)
+		return
+	}
+	if f.in.insert(m) == mappingContradicts {
+		c.drop(reason.DropMapping)
+	}
+}
+
+// maxMappings bounds the mappings kept for one subflow's incoming data.
+const maxMappings = 1 << 14
+
+// offsetOf returns the subflow offset of a relative SSN, near what is
+// expected next.
+func (f *flow) offsetOf(relSSN uint32) uint64 {
+	return seq.SSN(relSSN-1).Expand(0, f.got)
+}

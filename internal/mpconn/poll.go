@@ -1,0 +1,228 @@
+package mpconn
+
+import (
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/subflow"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// PollSegment fills seg with the next segment to send and reports whether
+// there was one. The order is fixed: options that need a segment of their
+// own, then whatever the subflows have to send, given new work by the
+// scheduler one range at a time.
+func (c *Conn) PollSegment(now mono.Time, seg *wire.Segment) bool {
+	for !c.over {
+		if c.pollControl(now, seg) {
+			return true
+		}
+		worked := c.schedule(now)
+		c.advance(now)
+		n := len(c.flows)
+		for i := range n {
+			at := (c.cursor + i) % n
+			f := c.flows[at]
+			seg.Reset()
+			f.tcp.SetReceiveWindow(c.window())
+			if r, ok := f.tcp.PollSegment(now, seg); ok {
+				c.cursor = at
+				c.decorate(f, seg, r)
+				return true
+			}
+			if c.drain(now, f) {
+				worked = true
+				break
+			}
+		}
+		if !worked {
+			break
+		}
+	}
+	return false
+}
+
+// drain acts on the events of a flow that has nothing more to send.
+func (c *Conn) drain(now mono.Time, f *flow) bool {
+	any := false
+	for f.phase != phaseDead {
+		e, ok := f.tcp.PollEvent()
+		if !ok {
+			break
+		}
+		any = true
+		c.flowEvent(now, f, e)
+	}
+	return any
+}
+
+// decorate adds payload and MPTCP options to what a subflow wants to send.
+func (c *Conn) decorate(f *flow, seg *wire.Segment, r subflow.Range) {
+	c.stats.SegmentsSent++
+	switch {
+	case seg.Flags&wire.RST != 0:
+		c.putReset(f, seg)
+	case seg.Flags&wire.SYN != 0:
+		c.putSYN(f, seg)
+	case r.Len > 0:
+		c.putData(f, seg, r)
+	default:
+		c.putACK(f, seg)
+	}
+}
+
+// putData adds the payload of a range and its mapping.
+func (c *Conn) putData(f *flow, seg *wire.Segment, r subflow.Range) {
+	m, ok := f.out.find(r.Off)
+	if !ok {
+		panic("mpconn: subflow sends bytes that were never bound to it")
+	}
+	data := m.data + (r.Off - m.off)
+	seg.Payload, seg.Blocks = c.snd.q.Views(data, r.Len, seg.Payload, seg.Blocks)
+	c.stats.BytesSent += uint64(r.Len)
+	switch {
+	case c.mode == modeMPTCP && c.active && !c.joinable && f.join == nil && r.Off == 0 && r.Len == m.n:
+		// RFC 8684, Section 3.1: the first data repeats the keys until a DSS
+		// has proved that they arrived.
+		c.putCapableData(seg, m)
+	case c.mode == modeMPTCP:
+		c.putMapping(seg, m)
+	case f.infiniteDue:
+		c.putInfinite(f, seg, r.Off, data)
+	}
+}
+
+// putACK adds the option of a segment without payload.
+func (c *Conn) putACK(f *flow, seg *wire.Segment) {
+	switch {
+	case c.mode != modeMPTCP:
+	case f.phase == phasePreEstablished:
+		c.putJoinACK(f, seg)
+	case f.phase != phaseUp:
+	case c.active && !c.joinable && f.join == nil:
+		c.putCapable(seg, 2)
+	default:
+		c.putDataAck(seg)
+	}
+}
+
+// pollControl builds the next segment that exists for its option.
+func (c *Conn) pollControl(now mono.Time, seg *wire.Segment) bool {
+	if c.mode != modeMPTCP || !c.connected || c.ending != reason.CloseNone {
+		return false
+	}
+	return c.pollDataFin(now, seg) || c.pollEcho(now, seg) || c.pollAnnounce(now, seg) ||
+		c.pollWithdraw(now, seg) || c.pollPrio(now, seg)
+}
+
+func (c *Conn) pollDataFin(now mono.Time, seg *wire.Segment) bool {
+	s := &c.snd
+	if !s.finDue() || s.finSent && !s.finAgain {
+		return false
+	}
+	f := c.bestFlow(s.finOn)
+	if f == nil || !c.forceACK(now, f, seg, roomData) {
+		return false
+	}
+	s.finSent, s.finAgain, s.finOn = true, false, f
+	c.putDataFin(seg)
+	c.armDataRexmit(now)
+	return true
+}
+
+func (c *Conn) pollEcho(now mono.Time, seg *wire.Segment) bool {
+	for len(c.addrs.echoes) > 0 {
+		e := c.addrs.echoes[0]
+		c.addrs.echoes = c.addrs.echoes[1:]
+		if e.on.phase == phaseUp && c.forceACK(now, e.on, seg, 24) {
+			seg.Has |= wire.OptAddAddr
+			seg.AddAddr = e.opt
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Conn) pollAnnounce(now mono.Time, seg *wire.Segment) bool {
+	if !c.joinable {
+		return false
+	}
+	for i := range c.addrs.announce {
+		a := &c.addrs.announce[i]
+		if !a.due {
+			continue
+		}
+		f := c.bestFlow(nil)
+		if f == nil || !c.forceACK(now, f, seg, a.room()) {
+			return false
+		}
+		a.due = false
+		a.tries++
+		c.putAnnounce(seg, a)
+		c.timers.Set(timerAddAddr, now.Add(announceTimeout<<(a.tries-1)))
+		return true
+	}
+	return false
+}
+
+func (c *Conn) pollWithdraw(now mono.Time, seg *wire.Segment) bool {
+	ids := c.addrs.withdraw
+	if len(ids) == 0 {
+		return false
+	}
+	f := c.bestFlow(nil)
+	if f == nil || !c.forceACK(now, f, seg, (3+len(ids)+3)&^3) {
+		return false
+	}
+	seg.Has |= wire.OptRemoveAddr
+	seg.RemoveAddr.N = uint8(copy(seg.RemoveAddr.IDs[:], ids))
+	c.addrs.withdraw = ids[:0]
+	return true
+}
+
+func (c *Conn) pollPrio(now mono.Time, seg *wire.Segment) bool {
+	for _, f := range c.flows {
+		if f.prioDue && f.phase == phaseUp && c.forceACK(now, f, seg, 4+roomACK) {
+			c.putDataAck(seg)
+			c.putPrio(f, seg)
+			return true
+		}
+	}
+	return false
+}
+
+// forceACK builds a bare ACK on a flow.
+func (c *Conn) forceACK(now mono.Time, f *flow, seg *wire.Segment, room int) bool {
+	seg.Reset()
+	f.tcp.SetReceiveWindow(c.window())
+	if !f.tcp.ForceAck(now, seg, room) {
+		return false
+	}
+	c.stats.SegmentsSent++
+	return true
+}
+
+// bestFlow returns the flow with the least RTT that is up and answers, if
+// possible another one than avoid.
+func (c *Conn) bestFlow(avoid *flow) *flow {
+	var best *flow
+	rank := func(f *flow) int {
+		n := 0
+		if f.stale {
+			n += 2
+		}
+		if f == avoid {
+			n++
+		}
+		return n
+	}
+	for _, f := range c.flows {
+		if f.phase != phaseUp || f.failed != reason.CloseNone {
+			continue
+		}
+		if best == nil || rank(f) < rank(best) ||
+			rank(f) == rank(best) && f.tcp.Snapshot().SRTT < best.tcp.Snapshot().SRTT {
+			best = f
+		}
+	}
+	return best
+}

@@ -1,0 +1,224 @@
+package mpconn
+
+import (
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/stream"
+	"github.com/gomptcp/gomptcp/internal/subflow"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// handleMapping notes the mapping of a DSS, and its DATA_FIN.
+func (c *Conn) handleMapping(now mono.Time, f *flow, d *wire.DSS) {
+	if d.Len == 0 {
+		c.infiniteMapping(now, f, d)
+		return
+	}
+	place := c.rcv.place(d.DSN, d.Flags&wire.DSSDSN8 != 0, c.rcv.q.Next())
+	n := int(d.Len)
+	if d.Flags&wire.DSSFin != 0 {
+		// RFC 8684, Section 3.3.3: the DATA_FIN is counted in the length and
+		// takes the last number.
+		n--
+		c.handleDataFin(f, place+int64(n))
+	}
+	if n == 0 || d.SSN == 0 {
+		return
+	}
+	if place < 0 || uint64(place)+uint64(n) > c.rcv.adv+uint64(c.cfg.ReadBuffer) {
+		// Wholly outside what could ever have been offered.
+		c.drop(reason.DropDataWindow)
+		return
+	}
+	c.addMapping(f, mapping{
+		off: f.offsetOf(d.SSN), data: uint64(place), n: n, dssLen: d.Len, checksum: d.Checksum,
+	})
+}
+
+// handleDataFin notes where the peer's stream ends.
+func (c *Conn) handleDataFin(f *flow, place int64) {
+	if place < 0 || c.rcv.hasFin {
+		// A repeated one asks for the DATA_ACK again.
+		f.tcp.RequestAck()
+		return
+	}
+	if uint64(place) < c.rcv.q.Next() || uint64(place) > c.rcv.adv {
+		c.drop(reason.DropDataWindow)
+		return
+	}
+	c.rcv.fin, c.rcv.hasFin = uint64(place), true
+	c.rcv.finFirst = !c.snd.closed
+	f.tcp.RequestAck()
+}
+
+// receive takes a run of a subflow's payload, in subflow order.
+func (c *Conn) receive(f *flow, d *subflow.Data) {
+	c.rcv.lastOn = f
+	n := 0
+	for _, v := range d.Views {
+		n += len(v)
+	}
+	f.got = d.Off + uint64(n)
+	if c.mode == modePlain || f.infinite {
+		c.deliver(f, d.Off+f.infiniteDelta, d.Views, d.Owner)
+		return
+	}
+	// The common case: one mapping covers the run, nothing waits.
+	if m, ok := f.in.find(d.Off); ok && len(f.held) == 0 && m.end() >= f.got && !c.checksum {
+		c.deliver(f, m.data+(d.Off-m.off), d.Views, d.Owner)
+		c.forgetMappings(f)
+		return
+	}
+	f.hold(d)
+}
+
+// hold keeps a run until its mapping, or the rest of it, is there.
+func (f *flow) hold(d *subflow.Data) {
+	off := d.Off
+	for _, v := range d.Views {
+		f.held = append(f.held, piece{off: off, data: v})
+		off += uint64(len(v))
+	}
+	if len(d.Views) == 0 {
+		return
+	}
+	// The owner goes with the last piece, which is used up last.
+	f.held[len(f.held)-1].owner = d.Owner
+}
+
+// flushHeld moves held payload on as far as mappings allow.
+func (c *Conn) flushHeld(now mono.Time, f *flow) {
+	for len(f.held) > 0 {
+		p := &f.held[0]
+		m, ok := f.in.find(p.off)
+		if !ok {
+			if next, ok := f.in.after(p.off); ok && next.off <= f.got {
+				c.skipHeld(f, next.off)
+				continue
+			}
+			c.unmapped(now, f)
+			return
+		}
+		if c.checksum && !c.verified(now, f, m) {
+			return
+		}
+		k := min(uint64(len(p.data)), m.end()-p.off)
+		if k == uint64(len(p.data)) {
+			c.deliver(f, m.data+(p.off-m.off), [][]byte{p.data}, p.owner)
+			f.held = f.held[1:]
+		} else {
+			// The run spans two mappings: its head is copied, so that the
+			// owner can go with the tail.
+			head := append([]byte(nil), p.data[:k]...)
+			c.deliver(f, m.data+(p.off-m.off), [][]byte{head}, nil)
+			p.off, p.data = p.off+k, p.data[k:]
+		}
+		if len(f.held) == 0 {
+			f.held = nil
+		}
+	}
+	c.forgetMappings(f)
+}
+
+// skipHeld drops held payload up to a subflow offset at which a mapping
+// begins: every segment before it has arrived, so that a mapping of theirs can
+// no longer come. The connection does not acknowledge the bytes and gets them
+// again.
+func (c *Conn) skipHeld(f *flow, to uint64) {
+	c.drop(reason.DropUnmapped)
+	for len(f.held) > 0 && f.held[0].off < to {
+		p := &f.held[0]
+		if k := to - p.off; k < uint64(len(p.data)) {
+			p.off, p.data = to, p.data[k:]
+			return
+		}
+		if p.owner != nil {
+			p.owner.DecRef()
+		}
+		f.held = f.held[1:]
+	}
+}
+
+// forgetMappings drops incoming mappings whose bytes have all been used.
+func (c *Conn) forgetMappings(f *flow) {
+	done := f.got
+	if len(f.held) > 0 {
+		done = f.held[0].off
+	}
+	for !f.in.empty() && f.in.first().end() <= done {
+		f.in.pop()
+	}
+}
+
+// deliver puts payload at its place in the stream.
+func (c *Conn) deliver(f *flow, off uint64, views [][]byte, owner wire.Owner) {
+	n := 0
+	for _, v := range views {
+		n += len(v)
+	}
+	next := c.rcv.q.Next()
+	kept := false
+	switch {
+	case off+uint64(n) > max(c.rcv.adv, next) || c.rcv.hasFin && off+uint64(n) > c.rcv.fin:
+		// RFC 8684, Section 3.8: data outside the window is dropped; the
+		// subflow has acknowledged it, the connection does not.
+		c.drop(reason.DropDataWindow)
+		f.tcp.RequestAck()
+	default:
+		var fresh int
+		fresh, kept = c.rcv.q.Insert(off, views, owner)
+		c.stats.BytesReceived += uint64(fresh)
+		c.rcv.late = c.rcv.late || c.userClosed && fresh > 0
+		c.stats.BytesDuplicate += uint64(n - fresh)
+		if fresh < n {
+			c.drop(reason.DropDuplicateData)
+		}
+		if c.rcv.q.Next() > off+uint64(n) && off <= next {
+			// A hole was filled: the sender may be waiting for the window.
+			f.tcp.RequestAck()
+		}
+	}
+	if owner != nil && !kept {
+		owner.DecRef()
+	}
+	if c.rcv.discard {
+		c.rcv.q.Discard(c.rcv.q.Readable())
+	}
+}
+
+// Read copies received bytes to p and returns how many.
+func (c *Conn) Read(_ mono.Time, p []byte) int {
+	n := c.rcv.q.Read(p)
+	if n > 0 {
+		c.windowOpened()
+	}
+	return n
+}
+
+// Readable returns how many bytes Read could copy now.
+func (c *Conn) Readable() int { return c.rcv.q.Readable() }
+
+// Peek returns the next contiguous view of received bytes, without copying;
+// it is valid until the next call.
+func (c *Conn) Peek() []byte { return c.rcv.q.Peek() }
+
+// Discard drops the next n received bytes.
+func (c *Conn) Discard(_ mono.Time, n int) {
+	c.rcv.q.Discard(n)
+	c.windowOpened()
+}
+
+// Pop takes the next whole piece of received bytes out of the queue. The
+// reference, which may be nil, moves to the caller, who gives it back under the
+// lock that guards the connection. The views' slice is valid until the next
+// call.
+func (c *Conn) Pop(_ mono.Time) (views [][]byte, owner stream.Owner) {
+	_, views, owner, ok := c.rcv.q.Pop()
+	if ok {
+		c.windowOpened()
+	}
+	return views, owner
+}
+
+// EOF reports whether the peer has ended its stream and all of it was read.
+func (c *Conn) EOF() bool { return c.rcv.eof() && c.rcv.q.Readable() == 0 }

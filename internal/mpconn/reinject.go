@@ -1,0 +1,117 @@
+package mpconn
+
+import (
+	"time"
+
+	"github.com/gomptcp/gomptcp/internal/mono"
+)
+
+// reinject marks a range that was sent before as due on another subflow.
+func (c *Conn) reinject(lo, hi uint64) {
+	lo = max(lo, c.snd.una)
+	if lo < hi {
+		c.snd.reinject.Add(lo, hi)
+		c.snd.idle = false
+	}
+}
+
+// dueAgain returns the first range to reinject.
+func (c *Conn) dueAgain() (lo, hi uint64, ok bool) {
+	due := &c.snd.reinject
+	if due.Len() > 0 {
+		due.Remove(0, c.snd.una)
+	}
+	if due.Len() == 0 {
+		return 0, 0, false
+	}
+	r := due.At(0)
+	return r.Lo, r.Hi, true
+}
+
+// flowTimeout acts on a retransmission timeout: the path may be dead, so what
+// it carries goes out on the others as well, and nothing new goes out on it
+// until it answers.
+//
+// RFC 8684, Section 3.3.6: data may be retransmitted on a different subflow;
+// the subflow it was first sent on must deliver it nevertheless.
+func (c *Conn) flowTimeout(_ mono.Time, f *flow) {
+	first := !f.stale
+	f.stale = true
+	if !first || c.mode == modePlain || !c.otherUsable(f) {
+		return
+	}
+	for _, m := range f.out.all() {
+		c.reinject(m.data, m.data+uint64(m.n))
+	}
+}
+
+// otherUsable reports whether a flow other than f could carry data.
+func (c *Conn) otherUsable(f *flow) bool {
+	for _, g := range c.flows {
+		if g != f && g.usable() && !g.stale {
+			return true
+		}
+	}
+	return false
+}
+
+// armDataRexmit starts the data-level retransmission timer if something waits
+// for a DATA_ACK and it is not running.
+//
+// RFC 8684, Section 3.3.6: data is kept, and retransmitted in the end, until
+// the DATA_ACK arrives, whatever subflows acknowledge.
+func (c *Conn) armDataRexmit(now mono.Time) {
+	if c.mode != modeMPTCP || c.timers.At(timerDataRexmit).Set() {
+		return
+	}
+	if c.snd.una < c.snd.nxt || c.snd.finSent && !c.snd.finAcked() {
+		c.timers.Set(timerDataRexmit, now.Add(c.dataRTO()))
+	}
+}
+
+// maxDataRTO bounds the data-level timeout, as MaxRTO does on a subflow.
+const maxDataRTO = 60 * time.Second
+
+// dataRTO is the slowest timeout of the subflows, so that they get the first
+// chance to recover, backed off.
+func (c *Conn) dataRTO() time.Duration {
+	var rto time.Duration
+	for _, f := range c.flows {
+		if f.phase == phaseUp {
+			rto = max(rto, f.tcp.RTO())
+		}
+	}
+	if rto == 0 {
+		rto = time.Second
+	}
+	return min(rto<<min(c.backoff, 6), maxDataRTO)
+}
+
+// dataRexmitBytes is how much the data-level timer sends again at a time:
+// about an initial window.
+const dataRexmitBytes = 14600
+
+// dataTimeout acts on the data-level timer: the first bytes without DATA_ACK
+// go out again, unless a healthy subflow still has them in flight.
+func (c *Conn) dataTimeout(now mono.Time) {
+	c.backoff++
+	switch lo := c.snd.una; {
+	case lo < c.snd.nxt:
+		if !c.inFlight(lo) {
+			c.reinject(lo, min(lo+dataRexmitBytes, c.snd.nxt))
+		}
+	case c.snd.finSent && !c.snd.finAcked():
+		c.snd.finAgain = true
+	}
+	c.armDataRexmit(now)
+}
+
+// inFlight reports whether a healthy flow carries a byte.
+func (c *Conn) inFlight(data uint64) bool {
+	for _, f := range c.flows {
+		if f.phase == phaseUp && !f.stale && f.out.carries(data) {
+			return true
+		}
+	}
+	return false
+}

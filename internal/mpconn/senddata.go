@@ -1,0 +1,80 @@
+package mpconn
+
+import (
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// Write copies bytes into the send buffer and returns how many it took: fewer
+// than len(p) when the buffer is full, none after CloseWrite or the end.
+func (c *Conn) Write(_ mono.Time, p []byte) int {
+	n := min(len(p), c.WriteRoom())
+	if n == 0 {
+		return 0
+	}
+	c.snd.q.Append(p[:n])
+	c.snd.idle = false
+	return n
+}
+
+// WriteRoom returns how many bytes Write would take now.
+func (c *Conn) WriteRoom() int {
+	if c.over || c.snd.closed {
+		return 0
+	}
+	// Memory that only waits for a slow subflow's own acknowledgment counts
+	// too, but may take the buffer once over before it stops the writer.
+	used := c.snd.q.End() - c.snd.una
+	if c.snd.q.Memory() > 2*c.cfg.WriteBuffer {
+		return 0
+	}
+	return max(c.cfg.WriteBuffer-int(used), 0)
+}
+
+// Unsent returns the bytes written and never sent.
+func (c *Conn) Unsent() int { return int(c.snd.q.End() - c.snd.nxt + c.snd.holes.Size()) }
+
+// unsent returns the range that begins skip bytes after the first unsent one
+// and ends where the unsent bytes, or the peer's window, end.
+func (s *sendSide) unsent(skip int64) (lo, hi uint64) {
+	limit := min(s.q.End(), s.edge)
+	for r := range s.holes.All {
+		if n := int64(r.Hi - r.Lo); skip >= n {
+			skip -= n
+			continue
+		}
+		return r.Lo + uint64(skip), min(r.Hi, limit)
+	}
+	return min(s.nxt+uint64(skip), limit), limit
+}
+
+// take notes that [lo, hi) is being sent for the first time.
+func (s *sendSide) take(lo, hi uint64) {
+	if lo > s.nxt {
+		s.holes.Add(s.nxt, lo)
+	}
+	s.holes.Remove(lo, hi)
+	s.nxt = max(s.nxt, hi)
+}
+
+// finDue reports whether the DATA_FIN may go out: everything before it was
+// sent.
+func (s *sendSide) finDue() bool {
+	return s.closed && s.nxt == s.q.End() && s.holes.Len() == 0
+}
+
+// putDataFin adds a DATA_FIN without payload to an ACK.
+//
+// RFC 8684, Section 3.3.3: such a DSS "MUST" have a subflow sequence number of
+// 0 and a data-level length of 1.
+func (c *Conn) putDataFin(seg *wire.Segment) {
+	c.putDataAck(seg)
+	d := &seg.DSS
+	d.Flags |= wire.DSSMap | wire.DSSDSN8 | wire.DSSFin
+	d.DSN = uint64(c.snd.dsn(c.snd.q.End()))
+	d.SSN, d.Len = 0, 1
+	d.HasChecksum = c.checksum
+	if c.checksum {
+		d.Checksum = wire.DSSChecksum(0, d.DSN, 0, 1)
+	}
+}

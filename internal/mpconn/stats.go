@@ -1,0 +1,110 @@
+package mpconn
+
+import (
+	"net/netip"
+
+	"github.com/gomptcp/gomptcp/internal/key"
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/subflow"
+)
+
+// Stats are totals of a connection, those of ended subflows included.
+type Stats struct {
+	BytesSent       uint64 // payload, every copy counted
+	BytesAcked      uint64 // DATA_ACKed
+	BytesReceived   uint64 // new payload placed in the stream
+	BytesDuplicate  uint64 // payload received again
+	BytesReinjected uint64 // sent again on another subflow
+	SegmentsSent    uint64
+	ChecksumErrors  uint64 // DSS checksums that did not hold
+	Drops           [reason.NumDrops]uint64
+}
+
+// Info is a snapshot of a connection.
+type Info struct {
+	State     State
+	MPTCP     bool
+	Joinable  bool
+	Checksum  bool
+	Fallback  reason.Fallback
+	Close     reason.Close
+	Token     key.Token // ours; a peer's MP_JOIN names it
+	PeerToken key.Token
+	Subflows  int // up now
+	Opened    int // ever begun
+
+	Unsent     int    // bytes written, never sent
+	Unacked    int    // bytes sent, not DATA_ACKed
+	Readable   int    // bytes received in order, not read
+	OutOfOrder int    // bytes received beyond a hole
+	SendWindow int    // bytes the peer's window still allows
+	Window     int    // bytes advertised to the peer
+	SendMemory int    // bytes of send buffer held
+	RecvMemory int    // bytes of receive buffer held
+	NextDSN    uint64 // of the first byte never sent
+	NextAck    uint64 // the DATA_ACK we send
+	Stats      Stats
+}
+
+// Info returns a snapshot.
+func (c *Conn) Info() Info {
+	s := &c.snd
+	return Info{
+		State: c.State(), MPTCP: c.mode == modeMPTCP, Joinable: c.Joinable(), Checksum: c.checksum,
+		Fallback: c.fallback, Close: c.err, Token: c.localToken, PeerToken: c.remoteToken,
+		Subflows: c.live(), Opened: c.nextID,
+		Unsent: c.Unsent(), Unacked: int(s.nxt - min(s.una, s.nxt)),
+		Readable: c.rcv.q.Readable(), OutOfOrder: c.rcv.q.Buffered() - c.rcv.q.Readable(),
+		SendWindow: int(s.edge - min(s.nxt, s.edge)), Window: int(c.rcv.adv - min(c.rcv.adv, c.rcv.q.Next())),
+		SendMemory: s.q.Memory(), RecvMemory: c.rcv.q.Memory(),
+		NextDSN: uint64(s.dsn(s.nxt)), NextAck: uint64(c.rcv.dsn(c.rcv.ack())),
+		Stats: c.stats,
+	}
+}
+
+// SubflowInfo is a snapshot of a subflow, live or ended.
+type SubflowInfo struct {
+	ID              int
+	Local, Remote   netip.AddrPort
+	RemoteID        uint8
+	Initial         bool // the first one, by MP_CAPABLE
+	Up              bool // may carry data
+	Backup          bool // we asked the peer not to send here
+	PeerBackup      bool // the peer asked us not to send here
+	Stale           bool // a retransmission timeout is unanswered
+	BytesReinjected uint64
+	Close           reason.Close // how it ended; CloseNone while it lives
+	Reset           reason.Reset // code of the peer's reset
+	TCP             subflow.Stats
+}
+
+// AppendSubflows appends a snapshot of every subflow, ended ones first, the
+// oldest of which are forgotten beyond a bound.
+func (c *Conn) AppendSubflows(dst []SubflowInfo) []SubflowInfo {
+	dst = append(dst, c.past...)
+	for _, f := range c.flows {
+		dst = append(dst, f.info())
+	}
+	return dst
+}
+
+func (f *flow) info() SubflowInfo {
+	return SubflowInfo{
+		ID: f.id, Local: f.tcp.Local(), Remote: f.tcp.Remote(), RemoteID: f.remoteID,
+		Initial: f.join == nil, Up: f.phase == phaseUp, Backup: f.backupLocal, PeerBackup: f.backupRemote,
+		Stale: f.stale, BytesReinjected: f.reinjected, Reset: f.peerReset, TCP: f.tcp.Stats(),
+	}
+}
+
+// maxPast bounds the ended subflows that are remembered.
+const maxPast = 32
+
+// remember keeps the last snapshot of a flow that ends.
+func (c *Conn) remember(f *flow, why reason.Close) {
+	s := f.info()
+	s.Up, s.Close = false, why
+	if len(c.past) == maxPast {
+		c.past = append(c.past[:0], c.past[1:]...)
+	}
+	c.past = append(c.past, s)
+}

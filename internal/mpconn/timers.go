@@ -1,0 +1,69 @@
+package mpconn
+
+import (
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/timer"
+)
+
+// timerKind names the connection's own timers; subflows have theirs.
+type timerKind uint8
+
+const (
+	timerDataRexmit timerKind = iota // a DATA_ACK is overdue
+	timerAddAddr                     // an echo of ADD_ADDR is overdue
+	timerOrphan                      // no subflow is left
+	timerClose                       // the peer does not finish closing
+	timerSchedule                    // the scheduler asked to be asked again
+)
+
+type timerTable = timer.Table[timerKind]
+
+// Deadline returns when HandleTimeout must be called at the latest; 0 = never.
+func (c *Conn) Deadline() mono.Time {
+	if c.over {
+		return 0
+	}
+	d := c.timers.Next()
+	for _, f := range c.flows {
+		d = mono.Earliest(d, f.tcp.Deadline())
+		if f.join != nil {
+			d = mono.Earliest(d, f.join.retry)
+		}
+	}
+	return d
+}
+
+// HandleTimeout acts on every deadline that has come.
+func (c *Conn) HandleTimeout(now mono.Time) {
+	if c.over {
+		return
+	}
+	c.snd.idle = false
+	for _, f := range c.flows {
+		if f.tcp.Deadline().Reached(now) {
+			f.tcp.HandleTimeout(now)
+		}
+	}
+	c.retryJoins(now)
+	for {
+		k, ok := c.timers.Expired(now)
+		if !ok {
+			return
+		}
+		switch k {
+		case timerDataRexmit:
+			c.dataTimeout(now)
+		case timerAddAddr:
+			c.retryAnnounce(now)
+		case timerOrphan:
+			c.finish(c.orphanedBy)
+		case timerClose:
+			c.abort(now, reason.CloseTimeout)
+		case timerSchedule:
+		}
+		if c.over {
+			return
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package subflow
+
+import (
+	"time"
+
+	"github.com/gomptcp/gomptcp/cc"
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// ack is what one acceptable ACK says and does.
+type ack struct {
+	now       mono.Time
+	seg       *wire.Segment
+	prior     relSSN // SND.UNA before
+	inFlight  int    // pipe before
+	advanced  bool   // SND.UNA moved
+	duplicate bool   // RFC 5681's duplicate ACK
+	acked     int    // payload bytes cumulatively acknowledged
+	delivered int    // payload bytes newly acknowledged either way
+	sacked    int    // bytes newly SACKed
+	lost      int    // bytes newly found lost
+	episode   bool   // fast recovery was or is under way
+
+	sentAt   mono.Time // of the latest record delivered that was sent once; 0 = none
+	rtt      time.Duration
+	newest   delivered // stamp of the latest record delivered
+	newestAt mono.Time
+	rate     float64 // bytes/s; 0 = no sample
+	limited  bool    // rate is a lower bound
+}
+
+// handleAck acts on the ACK field, SACK blocks and window of an acceptable
+// segment.
+func (s *Subflow) handleAck(now mono.Time, seg *wire.Segment, num, ackNum relSSN) {
+	a := ack{
+		now: now, seg: seg, prior: s.snd.una, inFlight: s.pipe(),
+		duplicate: s.isDuplicate(seg, ackNum), episode: s.rec.phase == phaseFast,
+	}
+	if ackNum > s.snd.una {
+		s.advance(&a, ackNum)
+	}
+	if s.snd.sack && seg.Has&wire.OptSACK != 0 {
+		s.takeSACK(&a)
+	}
+	s.updateWindow(seg, num, ackNum)
+	s.sampleRTT(&a)
+	s.recover(&a)
+	s.control(&a)
+	s.retimeRexmit(&a)
+	if a.advanced && s.FINAcked() && a.prior <= s.snd.fin {
+		s.finAcked(now)
+	}
+}
+
+// isDuplicate reports whether an ACK is a duplicate by RFC 5681, Section 2:
+// data is outstanding, the segment has no data, SYN or FIN, acknowledges
+// SND.UNA and does not change the window.
+//
+// RFC 8684, Section 3: a duplicate ACK that carries an MPTCP option other
+// than DSS must not be taken for a sign of congestion.
+func (s *Subflow) isDuplicate(seg *wire.Segment, ackNum relSSN) bool {
+	return s.queue.total > 0 && ackNum == s.snd.una && seg.Len() == 0 &&
+		s.PeerWindow(seg) == s.snd.wnd && seg.Has&(wire.OptMPTCP&^wire.OptDSS) == 0
+}
+
+// advance moves SND.UNA to una.
+func (s *Subflow) advance(a *ack, una relSSN) {
+	a.advanced = true
+	s.queue.ackTo(una, func(r *record) { s.deliver(a, r) })
+	s.snd.una = una
+	a.acked = s.payload(a.prior, una)
+	s.count.bytesAcked += uint64(a.acked)
+	if s.rec.timeouts > 0 {
+		s.rec.timeouts = 0
+		s.emit(Event{Kind: EventRecovered})
+	}
+	s.unreachable = false
+}
+
+// payload returns how many of the numbers [lo, hi) are payload bytes.
+func (s *Subflow) payload(lo, hi relSSN) int {
+	return int(max(min(hi, s.snd.end)-max(lo, 1), 0))
+}
+
+// deliver notes a record, or a part of one, as having reached the peer.
+func (s *Subflow) deliver(a *ack, r *record) {
+	n := s.payload(r.lo, r.hi)
+	a.delivered += n
+	if r.marks&markTwice == 0 {
+		a.sentAt = max(a.sentAt, r.sentAt)
+	}
+	s.rate.deliver(a, r, n)
+}
+
+// takeSACK marks what the SACK blocks report. Blocks below SND.UNA, as D-SACK
+// has them, say nothing new; those beyond SND.NXT are lies.
+func (s *Subflow) takeSACK(a *ack) {
+	before := s.queue.sacked
+	for _, b := range a.seg.SACK[:min(int(a.seg.NumSACK), len(a.seg.SACK))] {
+		lo := relative(b.Left, s.snd.iss, s.snd.nxt)
+		hi := relative(b.Right, s.snd.iss, s.snd.nxt)
+		if lo >= hi || hi > s.snd.nxt || hi <= s.snd.una {
+			continue
+		}
+		s.queue.sack(max(lo, s.snd.una), hi, func(r *record) { s.deliver(a, r) })
+	}
+	a.sacked = s.queue.sacked - before
+}
+
+// control tells the congestion controller about an ACK that delivered
+// something.
+func (s *Subflow) control(a *ack) {
+	if a.delivered <= 0 {
+		return
+	}
+	s.rate.measure(a, s.rtt.min)
+	s.raiseCeiling(a.acked)
+	sm := s.sample(a)
+	s.ctl.OnAck(&sm)
+}
+
+// oneWayDelay returns how much longer than the fastest so far our data took
+// to be acknowledged one way, by the difference of both clocks, plus one tick
+// so that it is never 0 when it is known. It assumes that the peer's clock
+// ticks once a millisecond, too.
+func (s *Subflow) oneWayDelay(seg *wire.Segment) time.Duration {
+	if seg == nil || !s.ts.on || seg.Has&wire.OptTimestamps == 0 {
+		return 0
+	}
+	d := int32(seg.TSVal - seg.TSEcr)
+	if !s.ts.based || d-s.ts.base < 0 {
+		s.ts.based, s.ts.base = true, d
+	}
+	return time.Duration(d-s.ts.base+1) * time.Millisecond
+}
+
+// sample fills what controllers want to know.
+func (s *Subflow) sample(a *ack) cc.Sample {
+	return cc.Sample{
+		Now: a.now.Duration(), RTT: a.rtt, SRTT: s.rtt.srtt, MinRTT: s.rtt.min, OneWayDelay: s.oneWayDelay(a.seg),
+		MSS: s.snd.mss, Acked: a.acked, Delivered: a.delivered, Lost: a.lost,
+		InFlight: s.pipe(), Unsent: s.snd.queued() + s.snd.waiting,
+		DeliveryRate: a.rate, AppLimited: a.limited,
+		// The data acknowledged was in flight when the window was last full.
+		CwndLimited: a.prior < s.rec.fullUntil,
+		InRecovery:  a.episode || s.rec.phase == phaseFast, Round: s.rate.round,
+	}
+}

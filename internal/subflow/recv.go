@@ -1,0 +1,280 @@
+package subflow
+
+import (
+	"github.com/gomptcp/gomptcp/internal/interval"
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/seq"
+	"github.com/gomptcp/gomptcp/internal/stream"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// quickACKs is how many segments at the beginning are acknowledged at once,
+// so that delayed ACKs do not slow the peer's slow start down.
+const quickACKs = 16
+
+// ackDue says whether an ACK is owed to the peer.
+type ackDue uint8
+
+const (
+	ackNone  ackDue = iota
+	ackLater        // when timerDelAck fires or a second segment arrives
+	ackNow
+)
+
+// receiver holds the variables of RFC 9293, Section 3.3.1, for the sequence
+// space that the peer sends in.
+type receiver struct {
+	irs     seq.SSN
+	nxt     relSSN
+	edge    relSSN // right edge of what is accepted
+	offer   relSSN // right edge to be advertised, at most edge
+	told    relSSN // right edge last advertised; 0 = no segment was sent
+	lastAck relSSN // Last.ACK.sent
+	fin     relSSN // place of the peer's FIN; 0 = not known
+	shift   uint8  // our window scale
+	scaled  bool   // both sides scale windows
+
+	q      *stream.RecvQ // offset 0 is the first byte
+	held   interval.Set  // numbers received beyond a hole
+	recent [4]relSSN     // a number of each range of held that changed last, latest first; 0 = none
+	again  sackRange     // received twice, to be reported by D-SACK (RFC 2883)
+	mss    int           // largest payload seen, at most what our MSS option allowed
+	quick  int           // segments still to be acknowledged at once
+	due    ackDue
+}
+
+// sackRange is a range [lo, hi) of the peer's numbers; empty when hi is 0.
+type sackRange struct{ lo, hi relSSN }
+
+// Data is received payload, each byte exactly once and in order.
+type Data struct {
+	Off   uint64     // stream offset of the first byte
+	Views [][]byte   // valid until the next call to the subflow
+	Owner wire.Owner // keeps Views alive; the receiver of Data calls DecRef; may be nil
+}
+
+// NextData hands out the next received payload and reports whether there was
+// any.
+func (s *Subflow) NextData(d *Data) bool {
+	off, views, owner, ok := s.rcv.q.Pop()
+	if !ok {
+		return false
+	}
+	*d = Data{Off: off, Views: views}
+	if owner != nil {
+		d.Owner = owner
+	}
+	return true
+}
+
+// PeerClosed reports whether the peer's FIN has been reached: all payload
+// before it was handed out by NextData.
+func (s *Subflow) PeerClosed() bool {
+	return s.rcv.fin != 0 && s.rcv.nxt > s.rcv.fin && s.rcv.q.Readable() == 0
+}
+
+// RequestAck makes an ACK due at once, for a window update or an option.
+func (s *Subflow) RequestAck() {
+	if s.state.Synchronized() && !s.state.over() {
+		s.rcv.due = ackNow
+	}
+}
+
+// receive takes the payload and the FIN of an acceptable segment that begins
+// at num.
+func (s *Subflow) receive(now mono.Time, seg *wire.Segment, num relSSN) {
+	size := seg.PayloadLen()
+	fin := seg.Flags.Has(wire.FIN)
+	if size == 0 && !fin {
+		return
+	}
+	if s.rcv.fin != 0 && s.rcv.nxt > s.rcv.fin {
+		// RFC 9293, Section 3.10.7.4: after a FIN "this should not occur
+		// [...] Ignore the segment text." The FIN may have come again.
+		s.rcv.due = ackNow
+		s.count.drops[reason.DropDuplicateData]++
+		return
+	}
+	end := num + relSSN(size)
+	limit := s.rcv.edge
+	if s.rcv.fin != 0 {
+		limit = min(limit, s.rcv.fin)
+	}
+	if end > limit {
+		s.count.drops[reason.DropOutOfWindow]++
+	}
+	next := s.rcv.nxt
+	s.store(seg, num, min(end, limit))
+	// A FIN right behind a full window is taken: it needs no memory.
+	if fin && end <= s.rcv.edge && s.rcv.fin == 0 && s.heldEnd() <= end {
+		s.rcv.fin = end
+	}
+	s.noteSize(size)
+	s.owe(now, num, next, size)
+	if s.rcv.fin != 0 && s.rcv.nxt == s.rcv.fin {
+		s.rcv.nxt++
+		s.rcv.due = ackNow
+		s.finReceived(now)
+	}
+}
+
+// heldEnd returns where the received numbers end.
+func (s *Subflow) heldEnd() relSSN {
+	if n := s.rcv.held.Len(); n > 0 {
+		return relSSN(s.rcv.held.At(n - 1).Hi)
+	}
+	return s.rcv.nxt
+}
+
+// store keeps the payload in [num, end) as far as it is new.
+func (s *Subflow) store(seg *wire.Segment, num, end relSSN) {
+	lo := max(num, s.rcv.nxt)
+	if num < s.rcv.nxt && end > num {
+		s.noteAgain(num, min(end, s.rcv.nxt))
+	}
+	if end <= lo {
+		return
+	}
+	views := cut(seg.Payload, int(lo-num), int(end-lo))
+	fresh, kept := s.rcv.q.Insert(uint64(lo-1), views, streamOwner(seg.Owner))
+	if kept {
+		seg.Owner = nil
+	}
+	if dup := int(end-lo) - fresh; dup > 0 {
+		s.count.drops[reason.DropDuplicateData]++
+		if fresh == 0 {
+			s.noteAgain(lo, end)
+		}
+	}
+	s.count.bytesReceived += uint64(fresh)
+	s.rcv.nxt = relSSN(s.rcv.q.Next()) + 1
+	if lo > s.rcv.nxt {
+		s.rcv.held.Add(uint64(lo), uint64(end))
+		s.noteRecent(lo)
+	} else if s.rcv.held.Len() > 0 {
+		s.rcv.held.Remove(0, uint64(s.rcv.nxt))
+	}
+}
+
+// streamOwner converts an owner without making a nil one look set.
+func streamOwner(o wire.Owner) stream.Owner {
+	if o == nil {
+		return nil
+	}
+	return o
+}
+
+// cut returns the n bytes of views behind the first skip bytes. It may change
+// views.
+func cut(views [][]byte, skip, n int) [][]byte {
+	for len(views) > 0 && skip >= len(views[0]) {
+		skip -= len(views[0])
+		views = views[1:]
+	}
+	if len(views) == 0 {
+		return nil
+	}
+	views[0] = views[0][skip:]
+	for i, v := range views {
+		if len(v) >= n {
+			views[i] = v[:n]
+			return views[:i+1]
+		}
+		n -= len(v)
+	}
+	return views
+}
+
+// noteSize learns how large the peer's full segments are.
+func (s *Subflow) noteSize(size int) {
+	s.rcv.mss = max(s.rcv.mss, min(size, s.cfg.MTU-headerLen))
+}
+
+// owe decides when a segment that held size bytes from num on is
+// acknowledged; next was RCV.NXT before it.
+func (s *Subflow) owe(now mono.Time, num, next relSSN, size int) {
+	switch {
+	case size == 0:
+		return
+	// RFC 5681, Section 4.2: "A TCP receiver SHOULD send an immediate
+	// duplicate ACK when an out-of-order segment arrives", and "an immediate
+	// ACK when the incoming segment fills in all or part of a gap in the
+	// sequence space".
+	case num != next, s.rcv.held.Len() > 0, s.rcv.nxt != next+relSSN(size):
+		s.rcv.due = ackNow
+	case s.rcv.quick > 0:
+		s.rcv.quick--
+		s.rcv.due = ackNow
+	// RFC 9293, Section 3.8.6.3: "An ACK SHOULD be generated for at least
+	// every second full-sized segment" (SHLD-19).
+	case s.rcv.nxt-s.rcv.lastAck >= relSSN(2*s.rcv.mss), s.cfg.DelayedACK < 0:
+		s.rcv.due = ackNow
+	case s.rcv.due == ackNone:
+		s.rcv.due = ackLater
+		s.timers.Set(timerDelAck, now.Add(s.cfg.DelayedACK))
+	}
+}
+
+// noteAgain remembers a duplicate for D-SACK.
+func (s *Subflow) noteAgain(lo, hi relSSN) { s.rcv.again = sackRange{max(lo, 0), hi} }
+
+// noteRecent puts n, which is in held, in front of the numbers whose ranges
+// are reported, and forgets others of the same range.
+func (s *Subflow) noteRecent(n relSSN) {
+	in, _ := s.rcv.held.Next(uint64(n))
+	old := s.rcv.recent
+	s.rcv.recent = [4]relSSN{n}
+	i := 1
+	for _, m := range old {
+		if i < len(s.rcv.recent) && m > 0 && !in.Contains(uint64(m)) {
+			s.rcv.recent[i] = m
+			i++
+		}
+	}
+}
+
+// putSACK reports what lies beyond the first hole, in at most room bytes of
+// options.
+//
+// RFC 2018, Section 4: "The first SACK block (i.e., the one immediately
+// following the kind and length fields in the option) MUST specify the
+// contiguous block of data containing the segment which triggered this ACK",
+// and the others repeat the most recently reported ones. RFC 2883, Section 4:
+// a duplicate is reported once, in front of them.
+func (s *Subflow) putSACK(seg *wire.Segment, room int) {
+	n := min((room-4)/8, len(seg.SACK))
+	if !s.snd.sack || n <= 0 {
+		return
+	}
+	used := 0
+	put := func(lo, hi relSSN) {
+		b := wire.SACKBlock{Left: lo.absolute(s.rcv.irs), Right: hi.absolute(s.rcv.irs)}
+		for _, old := range seg.SACK[:used] {
+			if old == b {
+				return
+			}
+		}
+		seg.SACK[used] = b
+		used++
+	}
+	if a := s.rcv.again; a.hi > 0 {
+		put(a.lo, a.hi)
+		s.rcv.again = sackRange{}
+	}
+	for _, at := range s.rcv.recent {
+		r, ok := s.rcv.held.Next(uint64(at))
+		if used < n && ok && at > 0 && r.Contains(uint64(at)) {
+			put(relSSN(r.Lo), relSSN(r.Hi))
+		}
+	}
+	// Then, so that a sender that lost ACKs still learns of all, the lowest.
+	for i := 0; used < n && i < min(s.rcv.held.Len(), n); i++ {
+		r := s.rcv.held.At(i)
+		put(relSSN(r.Lo), relSSN(r.Hi))
+	}
+	if used > 0 {
+		seg.Has |= wire.OptSACK
+		seg.NumSACK = uint8(used)
+	}
+}

@@ -1,0 +1,99 @@
+package subflow
+
+import (
+	"github.com/gomptcp/gomptcp/cc"
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
+)
+
+// startRexmit starts the retransmission timer unless it runs.
+//
+// RFC 6298, Section 5.1: "Every time a packet containing data is sent
+// (including a retransmission), if the timer is not running, start it running
+// so that it will expire after RTO seconds".
+func (s *Subflow) startRexmit(now mono.Time) {
+	if !s.timers.At(timerRexmit).Set() {
+		s.timers.Set(timerRexmit, now.Add(s.rtt.timeout()))
+	}
+}
+
+// retimeRexmit stops or restarts the timer after an ACK.
+//
+// RFC 6298, Section 5.2: "When all outstanding data has been acknowledged,
+// turn off the retransmission timer." Section 5.3: "When an ACK is received
+// that acknowledges new data, restart the retransmission timer so that it
+// will expire after RTO seconds".
+func (s *Subflow) retimeRexmit(a *ack) {
+	switch {
+	case s.queue.total == 0:
+		s.timers.Stop(timerRexmit)
+	case a.advanced:
+		s.timers.Set(timerRexmit, a.now.Add(s.rtt.timeout()))
+	}
+}
+
+// onRexmit acts on the expiry of the retransmission timer.
+//
+// RFC 6298, Section 5.4: "Retransmit the earliest segment that has not been
+// acknowledged by the TCP receiver." Section 5.6: "Start the retransmission
+// timer, such that it expires after RTO seconds (for the value of RTO after
+// the doubling operation outlined in 5.5)."
+func (s *Subflow) onRexmit(now mono.Time) {
+	s.count.timeouts++
+	most := s.cfg.Retries
+	if s.snd.syn != synAcked {
+		most = s.cfg.SYNRetries
+	}
+	if s.snd.wnd == 0 && s.snd.syn == synAcked && s.alive.lastHeard > s.rec.timedOutAt {
+		// RFC 9293, Section 3.8.6: a sender "SHOULD NOT time out the
+		// connection if data beyond the right window edge is not
+		// acknowledged" while the peer answers.
+		s.rec.timeouts = 0
+	}
+	s.rec.timedOutAt = now
+	if s.rec.timeouts >= most {
+		s.giveUp()
+		return
+	}
+	s.rec.timeouts++
+	s.rtt.backOff()
+	s.emit(Event{Kind: EventTimeout, Backoff: s.rec.timeouts})
+	if s.snd.syn != synAcked {
+		s.snd.syn = synDue
+		s.snd.synTries++
+	} else {
+		s.loseAll(now)
+	}
+	s.timers.Set(timerRexmit, now.Add(s.rtt.timeout()))
+}
+
+// giveUp ends a connection whose peer does not answer.
+func (s *Subflow) giveUp() {
+	if s.unreachable {
+		s.flush(reason.CloseUnreachable)
+		return
+	}
+	s.flush(reason.CloseTimeout)
+}
+
+// loseAll begins again from SND.UNA after a timeout.
+//
+// RFC 5681, Section 3.1: "When a TCP sender detects segment loss using the
+// retransmission timer and the given segment has not yet been resent by way of
+// the retransmission timer, the value of ssthresh MUST be set", and if it has,
+// "the value of ssthresh is held constant."
+func (s *Subflow) loseAll(now mono.Time) {
+	if s.rec.timeouts == 1 {
+		sm := s.sample(&ack{now: now})
+		sm.InFlight = s.queue.total
+		sm.Lost = s.pipe()
+		s.ctl.OnLoss(cc.LossTimeout, &sm)
+		s.rec.undo = undo{armed: undoWaits, by: cc.LossTimeout}
+	}
+	s.rate.lostBase += s.pipe()
+	s.queue.loseAll()
+	s.rec.phase = phaseLoss
+	s.rec.until = s.snd.nxt
+	s.rec.dupAcks, s.rec.guessed, s.rec.rescued = 0, 0, 0
+	s.rec.dupThresh = s.cfg.DupThresh
+}

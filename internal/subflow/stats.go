@@ -1,0 +1,81 @@
+package subflow
+
+import (
+	"time"
+
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
+)
+
+// counters are totals since the beginning.
+type counters struct {
+	bytesSent, bytesAcked, bytesReceived, bytesRetransmitted uint64
+	segsSent, segsReceived, segsRetransmitted                uint64
+	timeouts, recoveries, spurious                           uint64
+	drops                                                    [reason.NumDrops]uint64
+}
+
+// Snapshot is what a scheduler looks at. It costs little.
+type Snapshot struct {
+	SRTT, RTTVar, MinRTT time.Duration // 0 before the first measurement
+	Cwnd                 int           // bytes, now in force
+	InFlight             int           // bytes
+	Queued               int           // bytes pushed and not yet sent
+	MSS                  int           // payload bytes of a full segment
+	PacingRate           float64       // bytes/s; 0 = not paced
+	DeliveryRate         float64       // bytes/s; 0 = unknown
+	LossRate             float64       // share of bytes lost, 0 to 1, smoothed over about 8 round trips
+	LastSend             mono.Time     // of payload; 0 = never
+}
+
+// Snapshot returns the figures for schedulers.
+func (s *Subflow) Snapshot() Snapshot {
+	return Snapshot{
+		SRTT: s.rtt.srtt, RTTVar: s.rtt.rttvar, MinRTT: s.rtt.min,
+		Cwnd: s.cwnd(), InFlight: s.pipe(), Queued: s.snd.queued(), MSS: s.snd.mss,
+		PacingRate: s.ctl.State().PacingRate, DeliveryRate: s.rate.last, LossRate: s.rate.lossRate,
+		LastSend: s.snd.lastAt,
+	}
+}
+
+// Stats are figures for people and tests.
+type Stats struct {
+	Snapshot
+	State         State
+	RTO           time.Duration // backoff included
+	Backoff       int           // consecutive timeouts
+	Ssthresh      float64       // bytes; +Inf before the first loss
+	DupThresh     int
+	PeerWindow    int // bytes from the last acknowledged one on
+	ReceiveWindow int // bytes that would be accepted
+	OutOfOrder    int // bytes received beyond a hole
+
+	BytesSent          uint64 // payload, retransmissions included
+	BytesAcked         uint64
+	BytesReceived      uint64 // payload, each byte once
+	BytesRetransmitted uint64
+	SegsSent           uint64 // a super-segment counts once
+	SegsReceived       uint64
+	SegsRetransmitted  uint64
+	Timeouts           uint64 // retransmission timeouts
+	Recoveries         uint64 // fast recoveries begun
+	Spurious           uint64 // timeouts and recoveries that proved needless
+
+	Drops [reason.NumDrops]uint64 // segments, or parts of them, ignored
+}
+
+// Stats returns a snapshot of everything.
+func (s *Subflow) Stats() Stats {
+	c := &s.count
+	return Stats{
+		Snapshot: s.Snapshot(), State: s.state,
+		RTO: s.rtt.timeout(), Backoff: s.rec.timeouts, Ssthresh: s.ctl.State().Ssthresh,
+		DupThresh: s.rec.dupThresh, PeerWindow: s.snd.wnd, ReceiveWindow: int(s.rcv.edge - s.rcv.nxt),
+		OutOfOrder: int(s.rcv.held.Size()),
+		BytesSent:  c.bytesSent, BytesAcked: c.bytesAcked, BytesReceived: c.bytesReceived,
+		BytesRetransmitted: c.bytesRetransmitted,
+		SegsSent:           c.segsSent, SegsReceived: c.segsReceived, SegsRetransmitted: c.segsRetransmitted,
+		Timeouts: c.timeouts, Recoveries: c.recoveries, Spurious: c.spurious,
+		Drops: c.drops,
+	}
+}

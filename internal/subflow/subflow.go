@@ -1,0 +1,221 @@
+package subflow
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/gomptcp/gomptcp/cc"
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/seq"
+	"github.com/gomptcp/gomptcp/internal/stream"
+	"github.com/gomptcp/gomptcp/internal/timer"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// Config is what a subflow is made from. Where 0 stands for a default, it is
+// named.
+type Config struct {
+	Local, Remote netip.AddrPort
+	ISS           seq.SSN
+	TSOffset      uint32 // added to the timestamp clock, which ticks once a millisecond
+
+	// MTU is how many bytes of TCP header, options and payload one packet of
+	// the path can carry; at least 100.
+	MTU int
+	// SegmentMax is how many payload bytes a super-segment may have; less
+	// than MSS means one packet each.
+	SegmentMax int
+	// MaxWindow is the largest receive window that will ever be advertised,
+	// in bytes; it chooses the window scale. 0 = 65535.
+	MaxWindow int
+	Room      Room
+
+	NoTimestamps bool // neither offer nor accept timestamps (RFC 7323)
+	NoSACK       bool // neither offer nor accept SACK (RFC 2018)
+	Nagle        bool // RFC 9293, Section 3.7.4
+
+	InitialRTO time.Duration // 0 = 1 s
+	// MinRTO is the least retransmission timeout, 0 = 200 ms.
+	// Deviation: RFC 6298 asks for 1 s; 200 ms is what is deployed.
+	MinRTO     time.Duration
+	MaxRTO     time.Duration // 0 = 60 s
+	SYNRetries int           // how often SYN and SYN/ACK are sent again before giving up; 0 = 6
+	Retries    int           // how often data, FIN and window probes are; 0 = 15
+
+	DelayedACK time.Duration // 0 = 40 ms; negative = acknowledge at once
+	KeepAlive  KeepAlive
+	// FinWait2 bounds how long a subflow whose FIN is acknowledged waits for
+	// the peer's FIN without receiving data; 0 = 60 s.
+	FinWait2 time.Duration
+
+	DupThresh     int // duplicate ACKs that mean a loss; 0 = 3
+	InitialWindow int // segments, also of the window after idleness; 0 = 10
+	// InitialSsthresh is for whoever makes the controller, in bytes; 0 = none.
+	// The subflow itself does not look at it.
+	InitialSsthresh int
+}
+
+// Room is how many of the 40 bytes for options are kept free for the
+// connection, in multiples of 4.
+type Room struct {
+	SYN  int // on SYN and SYN/ACK; at most 20
+	Data int // on segments with payload; at most 28
+	ACK  int // on segments without; at most 28
+}
+
+// KeepAlive configures probes of an idle peer (RFC 9293, Section 3.8.4).
+type KeepAlive struct {
+	// Idle is how long nothing must have arrived before the first probe; 0 =
+	// 15 s, negative = no probes.
+	// Deviation: RFC 9293 wants keepalives off by default and idle for two
+	// hours; the default here is that of Go's net package.
+	Idle     time.Duration
+	Interval time.Duration // between probes; 0 = 15 s
+	Count    int           // unanswered probes that end the subflow; 0 = 9
+}
+
+// Sizes from RFC 9293 and RFC 7323.
+const (
+	headerLen     = 20 // of TCP without options
+	maxOptionsLen = 40
+	timestampsLen = 12 // option and padding
+	maxShift      = 14 // RFC 7323, Section 2.3
+	minMTU        = 100
+)
+
+func orDefault[T int | time.Duration](v, def T) T {
+	if v == 0 {
+		return def
+	}
+	return v
+}
+
+// withDefaults returns c with every zero that stands for a default replaced
+// and every size within its bounds.
+func (c Config) withDefaults() Config {
+	c.MTU = max(c.MTU, minMTU)
+	c.MaxWindow = min(orDefault(c.MaxWindow, 65535), 65535<<maxShift)
+	c.InitialRTO = orDefault(c.InitialRTO, time.Second)
+	c.MinRTO = orDefault(c.MinRTO, 200*time.Millisecond)
+	c.MaxRTO = max(orDefault(c.MaxRTO, 60*time.Second), c.MinRTO)
+	c.SYNRetries = orDefault(c.SYNRetries, 6)
+	c.Retries = orDefault(c.Retries, 15)
+	c.DelayedACK = orDefault(c.DelayedACK, 40*time.Millisecond)
+	c.FinWait2 = orDefault(c.FinWait2, 60*time.Second)
+	c.DupThresh = orDefault(c.DupThresh, 3)
+	c.InitialWindow = orDefault(c.InitialWindow, 10)
+	c.Room = c.Room.clamp()
+	c.KeepAlive = c.KeepAlive.withDefaults()
+	return c
+}
+
+func (k KeepAlive) withDefaults() KeepAlive {
+	k.Idle = orDefault(k.Idle, 15*time.Second)
+	k.Interval = orDefault(k.Interval, 15*time.Second)
+	k.Count = orDefault(k.Count, 9)
+	return k
+}
+
+func (r Room) clamp() Room {
+	const most = maxOptionsLen - timestampsLen
+	return Room{
+		SYN:  min(max(r.SYN, 0), maxOptionsLen-synOptionsLen),
+		Data: min(max(r.Data, 0), most),
+		ACK:  min(max(r.ACK, 0), most),
+	}
+}
+
+// Subflow is one TCP connection. It must be made by Open or Accept.
+type Subflow struct {
+	cfg    Config
+	ctl    cc.Controller
+	state  State
+	active bool // we sent the first SYN
+
+	snd   sender
+	queue records
+	rcv   receiver
+	ts    timestamps
+	rtt   estimator
+	rec   recovery
+	rate  delivery
+
+	timers  timer.Table[timerKind]
+	alive   liveness
+	limiter limiter
+	reply   reply
+	events  []Event
+	count   counters
+
+	unreachable bool // the network said so and nothing was acknowledged since
+}
+
+// Open begins a connection as the client. The first PollSegment gives the
+// SYN.
+func Open(now mono.Time, cfg Config, ctl cc.Controller) *Subflow {
+	s := newSubflow(cfg, ctl)
+	s.active = true
+	s.state = StateSynSent
+	return s
+}
+
+// Accept begins a connection as the server that received syn. The first
+// PollSegment gives the SYN/ACK.
+func Accept(now mono.Time, cfg Config, ctl cc.Controller, syn *wire.Segment) *Subflow {
+	s := newSubflow(cfg, ctl)
+	s.state = StateSynReceived
+	s.synchronize(now, syn)
+	return s
+}
+
+func newSubflow(cfg Config, ctl cc.Controller) *Subflow {
+	cfg = cfg.withDefaults()
+	s := &Subflow{cfg: cfg, ctl: ctl}
+	s.snd = sender{iss: cfg.ISS, end: 1, peerMSS: defaultMSS(cfg.Remote.Addr()), mtu: cfg.MTU}
+	s.rcv = receiver{nxt: 1, lastAck: 1, q: stream.NewRecvQ(0), quick: quickACKs}
+	s.SetReceiveWindow(min(cfg.MaxWindow, 65535))
+	s.rtt = estimator{rto: cfg.InitialRTO, least: cfg.MinRTO, most: cfg.MaxRTO}
+	s.rec.dupThresh = cfg.DupThresh
+	s.updateMSS()
+	return s
+}
+
+// Local returns the local address and port.
+func (s *Subflow) Local() netip.AddrPort { return s.cfg.Local }
+
+// Remote returns the peer's address and port.
+func (s *Subflow) Remote() netip.AddrPort { return s.cfg.Remote }
+
+// MSS returns how many payload bytes a full data segment has, beside the
+// options of the subflow and Room.Data bytes for those of the connection.
+func (s *Subflow) MSS() int { return s.snd.mss }
+
+// Acked returns the stream offset below which everything is acknowledged.
+func (s *Subflow) Acked() uint64 {
+	return uint64(max(1, min(s.snd.una, s.snd.end)) - 1)
+}
+
+// Pushed returns the stream offset of the next byte to be pushed.
+func (s *Subflow) Pushed() uint64 { return uint64(s.snd.end - 1) }
+
+// InFlight returns the estimate of bytes that are in the network.
+func (s *Subflow) InFlight() int { return s.pipe() }
+
+// RTO returns the retransmission timeout now in force, backoff included.
+func (s *Subflow) RTO() time.Duration { return s.rtt.timeout() }
+
+// SetRoom changes what is kept free for the connection's options.
+func (s *Subflow) SetRoom(r Room) {
+	s.cfg.Room = r.clamp()
+	s.updateMSS()
+}
+
+// SetNagle turns the Nagle algorithm on or off.
+func (s *Subflow) SetNagle(on bool) { s.cfg.Nagle = on }
+
+// drop counts a segment, or a part of one, as ignored.
+func (s *Subflow) drop(r reason.Drop) Verdict {
+	s.count.drops[r]++
+	return Dropped
+}

@@ -1,0 +1,40 @@
+package subflow
+
+import "github.com/gomptcp/gomptcp/internal/mono"
+
+// timerKind tells the timers of a subflow apart.
+type timerKind uint8
+
+const (
+	timerRexmit    timerKind = iota // SYN, data or FIN is unacknowledged (RFC 6298)
+	timerPersist                    // data waits behind a closed or silly window
+	timerDelAck                     // an ACK was put off
+	timerKeepAlive                  // the peer may have gone
+	timerFinWait2                   // the peer's FIN does not come
+)
+
+// Deadline returns when HandleTimeout must be called next; 0 means never.
+func (s *Subflow) Deadline() mono.Time { return s.timers.Next() }
+
+// HandleTimeout acts on every timer that has expired at now. Every action
+// stops its timer or moves it behind now.
+func (s *Subflow) HandleTimeout(now mono.Time) {
+	for {
+		k, ok := s.timers.Expired(now)
+		if !ok {
+			return
+		}
+		switch k {
+		case timerRexmit:
+			s.onRexmit(now)
+		case timerPersist:
+			s.onPersist(now)
+		case timerDelAck:
+			s.rcv.due = ackNow
+		case timerKeepAlive:
+			s.onKeepAlive(now)
+		case timerFinWait2:
+			s.onFinWait2()
+		}
+	}
+}

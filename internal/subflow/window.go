@@ -1,0 +1,216 @@
+package subflow
+
+import (
+	"time"
+
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// pipe estimates the bytes in the network.
+func (s *Subflow) pipe() int { return max(s.queue.pipe()-s.rec.guessed, 0) }
+
+// cwnd returns the congestion window in force: PRR's in fast recovery,
+// otherwise the controller's, bounded after a restart. It is at least one
+// segment.
+func (s *Subflow) cwnd() int {
+	if s.rec.phase == phaseFast {
+		return max(s.rec.prr.cwnd, s.snd.mss)
+	}
+	c := int(min(s.ctl.State().Cwnd, 1<<40))
+	if s.rec.ceiling > 0 {
+		c = min(c, s.rec.ceiling)
+	}
+	return max(c, s.snd.mss)
+}
+
+// restart bounds the congestion window after idleness.
+//
+// RFC 5681, Section 4.1: "a TCP SHOULD set cwnd to no more than RW before
+// beginning transmission if the TCP has not sent data in an interval exceeding
+// the retransmission timeout", where RW = min(IW, cwnd).
+// Deviation: the controller's window is kept. What may be used of it grows
+// from RW by the bytes acknowledged, as in slow start, until it is reached.
+func (s *Subflow) restart(now mono.Time) {
+	if s.queue.total == 0 && s.snd.lastAt.Set() && now.Sub(s.snd.lastAt) > s.rtt.timeout() {
+		s.rec.ceiling = s.cfg.InitialWindow * s.snd.mss
+	}
+}
+
+// raiseCeiling lets the bound of a restart grow.
+func (s *Subflow) raiseCeiling(acked int) {
+	if s.rec.ceiling == 0 {
+		return
+	}
+	s.rec.ceiling += acked
+	if float64(s.rec.ceiling) >= s.ctl.State().Cwnd {
+		s.rec.ceiling = 0
+	}
+}
+
+// Room returns how many of the connection's waiting bytes should be pushed
+// now: what the congestion window and the peer's window leave beside what is
+// queued and what must be sent again, in full segments unless it is all that
+// waits. It is 0 while silly-window avoidance or Nagle's algorithm say so.
+func (s *Subflow) Room(now mono.Time, waiting int) int {
+	s.snd.waiting = max(waiting, 0)
+	s.snd.refused = false
+	if waiting <= 0 || !s.CanSend() {
+		return 0
+	}
+	s.restart(now)
+	mss, queued := s.snd.mss, s.snd.queued()
+	idle := s.queue.total == 0 && queued == 0
+	window := s.snd.usable()
+	n := min(waiting, window, s.budget()-queued-s.queue.pending)
+	// RFC 9293, Section 3.7.4: "If there is unacknowledged data (i.e., SND.NXT
+	// > SND.UNA), then the sending TCP endpoint buffers all user data [...]
+	// until the outstanding data has been acknowledged or until the TCP
+	// endpoint can send a full-sized segment".
+	all := n == waiting && (idle || !s.cfg.Nagle)
+	switch {
+	case all:
+		return n
+	case n >= mss:
+		return n - n%mss
+	case n > 0 && idle && !s.silly(n):
+		return n
+	}
+	// The window alone holds us back and no ACK is on its way to open it.
+	s.snd.refused = idle && min(waiting, window) < mss
+	s.setPersist(now)
+	return 0
+}
+
+// silly reports whether n bytes, less than a segment and less than what
+// waits, are too few to be sent.
+//
+// RFC 9293, Section 3.8.6.2.1: send "if at least a fraction Fs of the maximum
+// window can be sent", with Fs = 1/2, when nothing is outstanding, "or if the
+// override timeout occurs".
+func (s *Subflow) silly(n int) bool {
+	if s.queue.total > 0 {
+		return true
+	}
+	return 2*n < s.snd.maxWnd && !s.snd.override
+}
+
+// SetBlocked tells whether the connection has data that it can't push because
+// a window is closed, this subflow's or its own. While it has, and nothing is
+// in flight whose ACK would tell of a change, the window is probed.
+func (s *Subflow) SetBlocked(now mono.Time, blocked bool) {
+	s.snd.blocked = blocked && s.CanSend()
+	s.setPersist(now)
+}
+
+// setPersist starts or stops the persist timer.
+//
+// RFC 9293, Section 3.8.6.1: "The transmitting host SHOULD send the first
+// zero-window probe when a zero window has existed for the retransmission
+// timeout period (SHLD-29) [...], and SHOULD increase exponentially the
+// interval between successive probes (SHLD-30)." The same timer is the
+// override timeout of Section 3.8.6.2.1.
+func (s *Subflow) setPersist(now mono.Time) {
+	waits := s.snd.blocked || s.snd.refused || s.snd.queued() > 0
+	if !waits || s.queue.total > 0 || !s.state.Synchronized() || s.state.over() {
+		s.timers.Stop(timerPersist)
+		return
+	}
+	if !s.timers.At(timerPersist).Set() {
+		s.timers.Set(timerPersist, now.Add(s.persistAfter()))
+	}
+}
+
+// persistAfter returns how long the next persist timer runs.
+func (s *Subflow) persistAfter() time.Duration {
+	return min(s.rtt.timeout()<<min(s.snd.persists, 16), s.cfg.MaxRTO)
+}
+
+// onPersist sends what little the window allows, or probes it.
+//
+// RFC 9293, Section 3.8.6.1: "As long as the receiving TCP peer continues to
+// send acknowledgments in response to the probe segments, the sending TCP peer
+// MUST allow the connection to stay open (MUST-37)."
+func (s *Subflow) onPersist(now mono.Time) {
+	if s.alive.unanswered > s.cfg.Retries {
+		s.giveUp()
+		return
+	}
+	s.snd.persists++
+	s.snd.override = s.snd.wnd > 0
+	if s.snd.blocked || s.snd.wnd == 0 {
+		s.alive.unanswered++
+		s.alive.probe = true
+	}
+	s.snd.refused = false // Room tells again
+	s.setPersist(now)
+}
+
+// updateWindow takes the peer's window from a segment that begins at num and
+// acknowledges ackNum.
+//
+// RFC 9293, Section 3.10.7.4: "If SND.UNA =< SEG.ACK =< SND.NXT, the send
+// window should be updated. If (SND.WL1 < SEG.SEQ or (SND.WL1 = SEG.SEQ and
+// SND.WL2 =< SEG.ACK)), set SND.WND <- SEG.WND, set SND.WL1 <- SEG.SEQ, and
+// set SND.WL2 <- SEG.ACK."
+func (s *Subflow) updateWindow(seg *wire.Segment, num, ackNum relSSN) {
+	if ackNum < s.snd.una || num < s.snd.wl1 || num == s.snd.wl1 && ackNum < s.snd.wl2 {
+		return
+	}
+	s.snd.wnd = s.PeerWindow(seg)
+	s.snd.maxWnd = max(s.snd.maxWnd, s.snd.wnd)
+	s.snd.wl1, s.snd.wl2 = num, ackNum
+}
+
+// PeerWindow returns SEG.WND of a received segment in bytes.
+func (s *Subflow) PeerWindow(seg *wire.Segment) int {
+	if seg.Flags.Has(wire.SYN) {
+		return int(seg.Wnd)
+	}
+	return int(seg.Wnd) << s.snd.shift
+}
+
+// window returns the window to advertise, as on the wire.
+func (r *receiver) window() uint16 {
+	return uint16(min(max(r.offer-r.nxt, 0)>>r.shift, 65535))
+}
+
+// unscaled returns the window to advertise in a SYN.
+//
+// RFC 7323, Section 2.2: "The window field in a segment where the SYN bit is
+// set (i.e., a <SYN> or <SYN,ACK>) MUST NOT be scaled."
+func (r *receiver) unscaled() uint16 { return uint16(min(max(r.offer-r.nxt, 0), 65535)) }
+
+// SetReceiveWindow sets how many bytes from RCV.NXT on may come. What was
+// once offered is accepted ever after. The right edge moves right only by
+// steps worth telling; if the peer may be waiting for the news, an ACK becomes
+// due.
+//
+// RFC 9293, Section 3.8.6.2.2: "keep RCV.NXT+RCV.WND fixed until the reduction
+// satisfies: RCV.BUFF - RCV.USER - RCV.WND >= min( Fr * RCV.BUFF, Eff.snd.MSS
+// )".
+// Deviation: Section 3.8.6 says not to shrink the window (SHLD-14). What this
+// subflow offers is the window of the connection (RFC 8684, Section 3.3.4),
+// which what arrives on other subflows makes smaller.
+func (s *Subflow) SetReceiveWindow(bytes int) {
+	r := &s.rcv
+	edge := r.nxt + relSSN(min(max(bytes, 0), s.cfg.MaxWindow))
+	if r.told == 0 {
+		r.edge, r.offer = edge, edge // nothing was promised yet
+		return
+	}
+	if edge <= r.offer {
+		r.offer = edge
+		return
+	}
+	if edge-r.offer < relSSN(min(s.cfg.MaxWindow/2, s.snd.mss)) {
+		return
+	}
+	r.offer = edge
+	r.edge = max(r.edge, edge)
+	// The ACK is due when the peer knows of less than half of what is open.
+	news := r.nxt + relSSN(r.window())<<r.shift
+	if news > r.told && news-r.nxt >= 2*(r.told-r.nxt) {
+		s.RequestAck()
+	}
+}
