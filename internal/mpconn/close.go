@@ -35,6 +35,7 @@ func (c *Conn) Close(now mono.Time) {
 	c.CloseRead()
 	switch {
 	case c.over:
+		c.rcv.q.Close()
 	case unread || !c.connected:
 		c.abort(now, reason.CloseLocalReset)
 	default:
@@ -110,6 +111,15 @@ func (c *Conn) peerClosedFlow(now mono.Time, f *flow) {
 		if !c.rcv.hasFin {
 			c.rcv.fin, c.rcv.hasFin = c.rcv.q.Next(), true
 			c.rcv.finFirst = !c.snd.closed
+		}
+		return
+	}
+	if f.bareFIN && c.nextID == 1 && !c.rcv.hasFin {
+		// The only subflow there ever was ends, and not as MPTCP ends one: the
+		// peer has fallen back.
+		c.fallBack(now, f, reason.FallbackNoMapping)
+		if c.mode == modePlain {
+			c.peerClosedFlow(now, f)
 		}
 		return
 	}

@@ -175,6 +175,7 @@ func (c *Conn) HandleSegment(now mono.Time, id int, seg *wire.Segment) {
 // as regular TCP" before they are acted on.
 func (c *Conn) handleOptions(now mono.Time, f *flow, seg *wire.Segment) {
 	if c.mode == modePlain {
+		c.checkPlain(now, f, seg)
 		return
 	}
 	if f.phase != phaseUp {
@@ -193,8 +194,8 @@ func (c *Conn) handleOptions(now mono.Time, f *flow, seg *wire.Segment) {
 	if seg.Has&wire.OptDSS != 0 {
 		c.handleDSS(now, f, seg)
 	}
-	if !c.joinable {
-		c.checkProof(f, seg)
+	if seg.Flags&wire.SYN == 0 {
+		c.checkProof(now, f, seg)
 	}
 }
 

@@ -3,6 +3,7 @@ package mpconn
 import (
 	"math"
 
+	"github.com/gomptcp/gomptcp/internal/key"
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/subflow"
@@ -23,6 +24,7 @@ func (c *Conn) startPlain(why reason.Fallback) {
 			f.tcp.SetRoom(subflow.Room{})
 		}
 	}
+	c.snd.reinject.Clear()
 	c.emit(Event{Kind: EventFallback, Fallback: why})
 }
 
@@ -31,9 +33,18 @@ func (c *Conn) startPlain(why reason.Fallback) {
 //
 // RFC 8684, Section 3.7: allowed on the first subflow only, before any other
 // joined; it is final.
-func (c *Conn) fallBack(f *flow, why reason.Fallback) {
+func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
+	delta := c.rcv.q.Next() - f.heldFrom()
+	sendsInOrder := f.tcp.Pushed() == c.snd.nxt && c.stats.BytesReinjected == 0 && c.nextID == 1
+	receivesInOrder := c.rcv.q.Buffered() == c.rcv.q.Readable() && (delta == 0 || why == reason.FallbackInfinite)
+	if !sendsInOrder || !receivesInOrder {
+		// What the subflow carries is not the stream in order: going on would
+		// deliver wrong bytes.
+		c.abort(now, reason.CloseLocalReset)
+		return
+	}
 	c.startPlain(why)
-	f.infiniteDelta = c.rcv.q.Next() - f.heldFrom()
+	f.infiniteDelta = delta
 	f.infiniteDue = true
 	for _, p := range f.held {
 		c.deliver(f, p.off+f.infiniteDelta, [][]byte{p.data}, p.owner)
@@ -52,13 +63,41 @@ func (f *flow) heldFrom() uint64 {
 	return f.got
 }
 
-// checkProof looks, while MPTCP is not proven, for signs that the path loses
-// options.
-func (c *Conn) checkProof(f *flow, seg *wire.Segment) {
-	// RFC 8684, Section 3.7: if the first data is acknowledged without a
-	// DATA_ACK, the sender "MUST" fall back.
-	if f.tcp.Acked() > 0 && seg.Has&wire.OptMPTCP == 0 {
-		c.fallBack(f, reason.FallbackNoDataACK)
+// checkProof looks for signs that the path loses options.
+func (c *Conn) checkProof(now mono.Time, f *flow, seg *wire.Segment) {
+	f.bare = seg.Has&wire.OptMPTCP == 0
+	acks := f.tcp.Acked() > 0
+	if !f.bare {
+		f.dataAcked = f.dataAcked || acks && seg.Has&wire.OptDSS != 0 && seg.DSS.Flags&wire.DSSAck != 0
+		return
+	}
+	f.bareFIN = f.bareFIN || seg.Flags&wire.FIN != 0
+	if !acks || f.dataAcked {
+		return
+	}
+	switch {
+	case c.nextID == 1:
+		// RFC 8684, Section 3.7: data on the first subflow acknowledged
+		// without a DATA_ACK means that the peer has fallen back.
+		c.fallBack(now, f, reason.FallbackNoDataACK)
+	case f.join != nil:
+		// The same section: a later subflow on which this happens is reset.
+		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
+	}
+}
+
+// checkPlain guards the stream after a fallback: should the peer, against
+// expectation, still speak MPTCP, its subflow's stream may not be the
+// connection's any more.
+func (c *Conn) checkPlain(now mono.Time, f *flow, seg *wire.Segment) {
+	d := &seg.DSS
+	if seg.Has&wire.OptDSS == 0 || d.Flags&wire.DSSMap == 0 || d.Len == 0 || d.SSN == 0 || c.remoteKey == (key.Key{}) {
+		return
+	}
+	at := f.offsetOf(d.SSN) + f.infiniteDelta
+	if c.rcv.place(d.DSN, d.Flags&wire.DSSDSN8 != 0, at) != int64(at) {
+		c.drop(reason.DropMapping)
+		c.abort(now, reason.CloseLocalReset)
 	}
 }
 
@@ -66,7 +105,7 @@ func (c *Conn) checkProof(f *flow, seg *wire.Segment) {
 func (c *Conn) unmapped(now mono.Time, f *flow) {
 	if !c.joinable && f.join == nil && f.in.empty() {
 		// Not a single mapping has come: options do not pass.
-		c.fallBack(f, reason.FallbackNoMapping)
+		c.fallBack(now, f, reason.FallbackNoMapping)
 		return
 	}
 	c.stats.Drops[reason.DropUnmapped]++
@@ -88,7 +127,7 @@ func (c *Conn) infiniteMapping(now mono.Time, f *flow, d *wire.DSS) {
 		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMPTCP)
 		return
 	}
-	c.fallBack(f, reason.FallbackInfinite)
+	c.fallBack(now, f, reason.FallbackInfinite)
 }
 
 // putInfinite adds the infinite mapping that announces our fallback.

@@ -33,10 +33,15 @@ type flow struct {
 	backupLocal       bool // we asked the peer not to send here
 	backupRemote      bool // the peer asked us not to send here
 
-	syns    int         // SYNs sent
-	stale   bool        // a retransmission timeout is unanswered
-	leaving bool        // being closed alone: carries no new data
-	reset   wire.TCPRst // what our RST says
+	syns    int  // SYNs sent
+	stale   bool // a retransmission timeout is unanswered
+	leaving bool // being closed alone: carries no new data
+	bare    bool // the last segment came without an MPTCP option
+	bareFIN bool // and so did the peer's FIN
+	// dataAcked: data of ours was acknowledged here with a DATA_ACK, so that
+	// later ACKs may go without.
+	dataAcked bool
+	reset     wire.TCPRst // what our RST says
 
 	peerReset     reason.Reset // what the peer's RST said
 	peerTransient bool

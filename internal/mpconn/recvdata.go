@@ -158,10 +158,13 @@ func (c *Conn) deliver(f *flow, off uint64, views [][]byte, owner wire.Owner) {
 	}
 	next := c.rcv.q.Next()
 	kept := false
+	beyond := off+uint64(n) > max(c.rcv.adv, next) || c.rcv.hasFin && off+uint64(n) > c.rcv.fin
 	switch {
-	case off+uint64(n) > max(c.rcv.adv, next) || c.rcv.hasFin && off+uint64(n) > c.rcv.fin:
+	case beyond && c.mode == modeMPTCP:
 		// RFC 8684, Section 3.8: data outside the window is dropped; the
-		// subflow has acknowledged it, the connection does not.
+		// subflow has acknowledged it, the connection does not. On plain TCP
+		// the subflow's own window, which may reach further at a fallback, is
+		// the only one.
 		c.drop(reason.DropDataWindow)
 		f.tcp.RequestAck()
 	default:

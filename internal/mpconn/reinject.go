@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
 )
 
 // reinject marks a range that was sent before as due on another subflow.
 func (c *Conn) reinject(lo, hi uint64) {
 	lo = max(lo, c.snd.una)
-	if lo < hi {
+	if lo < hi && c.mode == modeMPTCP {
 		c.snd.reinject.Add(lo, hi)
 		c.snd.idle = false
 	}
@@ -94,6 +95,13 @@ const dataRexmitBytes = 14600
 // dataTimeout acts on the data-level timer: the first bytes without DATA_ACK
 // go out again, unless a healthy subflow still has them in flight.
 func (c *Conn) dataTimeout(now mono.Time) {
+	if len(c.flows) == 1 && c.nextID == 1 && c.flows[0].bare && !c.inFlight(c.snd.una) {
+		// The peer acknowledges like plain TCP. Before anything is sent out of
+		// the subflow's order, which plain TCP would take for new bytes, it is
+		// still possible to follow it.
+		c.fallBack(now, c.flows[0], reason.FallbackNoDataACK)
+		return
+	}
 	c.backoff++
 	switch lo := c.snd.una; {
 	case lo < c.snd.nxt:
@@ -106,10 +114,11 @@ func (c *Conn) dataTimeout(now mono.Time) {
 	c.armDataRexmit(now)
 }
 
-// inFlight reports whether a healthy flow carries a byte.
+// inFlight reports whether a flow carries a byte that no other is a better
+// bet for.
 func (c *Conn) inFlight(data uint64) bool {
 	for _, f := range c.flows {
-		if f.phase == phaseUp && !f.stale && f.out.carries(data) {
+		if f.phase == phaseUp && f.out.carries(data) && (!f.stale || !c.otherUsable(f)) {
 			return true
 		}
 	}

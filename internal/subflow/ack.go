@@ -23,6 +23,7 @@ type ack struct {
 	episode   bool   // fast recovery was or is under way
 
 	sentAt   mono.Time // of the latest record delivered that was sent once; 0 = none
+	repaired bool      // a record that was sent again is among those delivered
 	rtt      time.Duration
 	newest   delivered // stamp of the latest record delivered
 	newestAt mono.Time
@@ -43,7 +44,7 @@ func (s *Subflow) handleAck(now mono.Time, seg *wire.Segment, num, ackNum relSSN
 	if s.snd.sack && seg.Has&wire.OptSACK != 0 {
 		s.takeSACK(&a)
 	}
-	s.updateWindow(seg, num, ackNum)
+	s.updateWindow(seg, num, ackNum, a.advanced)
 	s.sampleRTT(&a)
 	s.recover(&a)
 	s.control(&a)
@@ -89,6 +90,8 @@ func (s *Subflow) deliver(a *ack, r *record) {
 	a.delivered += n
 	if r.marks&markTwice == 0 {
 		a.sentAt = max(a.sentAt, r.sentAt)
+	} else {
+		a.repaired = true
 	}
 	s.rate.deliver(a, r, n)
 }

@@ -288,10 +288,12 @@ func (s *Subflow) ForceAck(now mono.Time, seg *wire.Segment, room int) bool {
 // SND.NXT-1". Deviation: a window probe has no byte of new data either
 // (Section 3.8.6.1); what the peer must do with a segment before its window
 // is the same, and nothing needs to be taken back.
+//
+// It does not stand for an ACK that is due: being outside the window, it is no
+// answer to a probe of the peer's that crossed it.
 func (s *Subflow) putProbe(now mono.Time, seg *wire.Segment) {
 	s.alive.probe = false
 	s.putHeader(now, seg, s.snd.una-1, wire.ACK)
-	s.acked()
 }
 
 // noteIdle notes that nothing more is to be sent although there is room for

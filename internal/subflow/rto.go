@@ -44,7 +44,7 @@ func (s *Subflow) onRexmit(now mono.Time) {
 	if s.snd.syn != synAcked {
 		most = s.cfg.SYNRetries
 	}
-	if s.snd.wnd == 0 && s.snd.syn == synAcked && s.alive.lastHeard > s.rec.timedOutAt {
+	if s.snd.wnd == 0 && s.snd.syn == synAcked && s.alive.lastHeard >= s.rec.timedOutAt {
 		// RFC 9293, Section 3.8.6: a sender "SHOULD NOT time out the
 		// connection if data beyond the right window edge is not
 		// acknowledged" while the peer answers.

@@ -114,10 +114,11 @@ func (s *Subflow) noteTimestamp(now mono.Time, seg *wire.Segment, num relSSN) {
 // the first instance of the packet or a later instance)." Timestamps resolve
 // the ambiguity: they serve where all that an ACK covers was sent twice.
 // Deviation: where a segment was sent once its own time of sending is used,
-// which is finer than the timestamp clock.
+// which is finer than the timestamp clock; but not when the same ACK covers a
+// retransmission, for the segment may have waited behind that hole.
 func (s *Subflow) sampleRTT(a *ack) {
 	switch {
-	case a.sentAt.Set():
+	case a.sentAt.Set() && !a.repaired:
 		a.rtt = a.now.Sub(a.sentAt)
 	case a.advanced && s.ts.on && a.seg.Has&wire.OptTimestamps != 0 && a.seg.TSEcr != 0:
 		// RFC 7323, Section 4.1: only "when the ACK [...] advances the left

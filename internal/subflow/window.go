@@ -153,8 +153,11 @@ func (s *Subflow) onPersist(now mono.Time) {
 // window should be updated. If (SND.WL1 < SEG.SEQ or (SND.WL1 = SEG.SEQ and
 // SND.WL2 =< SEG.ACK)), set SND.WND <- SEG.WND, set SND.WL1 <- SEG.SEQ, and
 // set SND.WL2 <- SEG.ACK."
-func (s *Subflow) updateWindow(seg *wire.Segment, num, ackNum relSSN) {
-	if ackNum < s.snd.una || num < s.snd.wl1 || num == s.snd.wl1 && ackNum < s.snd.wl2 {
+// Deviation: a reordered segment that moved SND.UNA, to which SND.WND is
+// relative, updates the window in any case, or the two would add up to more
+// than the peer ever offered.
+func (s *Subflow) updateWindow(seg *wire.Segment, num, ackNum relSSN, moved bool) {
+	if ackNum < s.snd.una || !moved && (num < s.snd.wl1 || num == s.snd.wl1 && ackNum < s.snd.wl2) {
 		return
 	}
 	s.snd.wnd = s.PeerWindow(seg)
