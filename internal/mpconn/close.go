@@ -24,8 +24,8 @@ func (c *Conn) CloseRead() {
 // Close ends both directions for the user. Bytes written before are still
 // delivered. Unread or later input aborts the connection.
 //
-// RFC 9293, Section 3.6.1: "If [...] a CLOSE is called while data is unread,
-// [TCP] SHOULD send a RST".
+// RFC 9293, Section 3.6.1: a host that closes with data unread, or gets data
+// after, "SHOULD send a RST to show that data was lost".
 func (c *Conn) Close(now mono.Time) {
 	if c.userClosed {
 		return
@@ -143,7 +143,8 @@ func (c *Conn) lastFlowGone(now mono.Time, why reason.Close) {
 	case c.nextID == 1 && len(c.addrs.remotes) == 0 && (why == reason.CloseRemoteReset || why == reason.CloseRefused):
 		// The peer ended the only path there ever was.
 		c.finish(why)
-	default:
+	case !c.timers.At(timerOrphan).Set():
+		// Joins that fail meanwhile do not prolong the wait.
 		c.orphanedBy = why
 		c.timers.Set(timerOrphan, now.Add(c.cfg.OrphanTimeout))
 	}

@@ -171,8 +171,8 @@ func (c *Conn) HandleSegment(now mono.Time, id int, seg *wire.Segment) {
 // handleOptions acts on the MPTCP options of a segment that passed TCP's own
 // checks.
 //
-// RFC 8684, Section 3: "all MPTCP signals [...] MUST" pass "the same checks
-// as regular TCP" before they are acted on.
+// RFC 8684, Section 3: "standard TCP validity checks [...] MUST be undertaken
+// before processing any MPTCP signals".
 func (c *Conn) handleOptions(now mono.Time, f *flow, seg *wire.Segment) {
 	if c.mode == modePlain {
 		c.checkPlain(now, f, seg)
@@ -261,7 +261,8 @@ func (c *Conn) Connected() bool { return c.connected }
 // Joinable reports whether further subflows may be opened now: also while one
 // half of the connection is closed, not when both are.
 func (c *Conn) Joinable() bool {
-	return c.joinable && !c.over && c.ending == reason.CloseNone && !(c.snd.finAcked() && c.rcv.eof())
+	return c.joinable && !c.over && c.ending == reason.CloseNone &&
+		!(c.snd.finAcked() && (c.rcv.eof() || c.userClosed))
 }
 
 // Closed reports whether the connection is over.

@@ -164,8 +164,8 @@ func (p *play) finish() {
 	p.a.closeWrite()
 	p.b.closeWrite()
 	limit := p.now.Add(2 * time.Hour)
-	for !(p.a.conn.Closed() && p.b.conn.Closed()) {
-		if p.now > limit || !p.step() {
+	for steps := 0; !(p.a.conn.Closed() && p.b.conn.Closed()); steps++ {
+		if p.now > limit || steps > 300_000 || !p.step() {
 			p.t.Fatalf("does not end\na: %s\nb: %s", p.a.dump(), p.b.dump())
 		}
 		p.a.readAll()

@@ -93,8 +93,8 @@ func (c *Conn) joinSYNACK(now mono.Time, f *flow, seg *wire.Segment) {
 	o := &seg.Join
 	j.remoteNonce = o.Nonce
 	mac := key.JoinHMAC(c.remoteKey, c.localKey, j.remoteNonce, j.localNonce)
-	// RFC 8684, Section 3.2: "If the HMAC fails to verify", or the option is
-	// absent, "the host MUST" reset the subflow, SHOULD with reason code 1.
+	// RFC 8684, Section 3.2: a SYN/ACK whose HMAC does not verify, or that
+	// lacks the option, MUST be answered by a RST, SHOULD with reason code 1.
 	if seg.Has&wire.OptMPJoin == 0 || o.Form != wire.JoinSYNACK || !key.Equal(mac[:8], o.HMAC[:8]) {
 		c.drop(reason.DropHMAC)
 		c.abortFlow(now, f, reason.CloseHandshake, reason.ResetMPTCP)
