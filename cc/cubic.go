@@ -12,13 +12,15 @@ const (
 	cubicAlpha = 3 * (1 - cubicBeta) / (1 + cubicBeta)
 )
 
-// cubic is RFC 9438 with windows in bytes. Slow start is Reno's.
+// cubic is RFC 9438 with windows in bytes. The first slow start is HyStart++,
+// which its Section 4.10 recommends, later ones are Reno's.
 //
 // Deviation: RFC 9438, Section 4.10, asks for slow start while "cwnd is no
 // more than ssthresh"; here it ends when they are equal, which RFC 5681
 // allows, or the first ACK after every reduction would be one of slow start.
 type cubic struct {
 	win   window
+	start hystart
 	clock cubicClock
 	curve cubicCurve
 	undo  cubicUndo
@@ -58,7 +60,7 @@ func (c *cubic) OnAck(s *Sample) {
 	switch {
 	case !grows(s):
 	case c.win.inSlowStart():
-		c.win.slowStart(s.Acked)
+		c.start.slowStart(&c.win, s)
 	default:
 		if !c.curve.started {
 			c.startStage()
@@ -127,6 +129,7 @@ func (c *cubic) avoid(s *Sample) {
 
 func (c *cubic) OnLoss(l Loss, s *Sample) {
 	c.win.setMSS(s)
+	c.start.stop()
 	if c.win.repeated(l) {
 		c.win.cwnd = c.win.mss
 		return
