@@ -1,0 +1,134 @@
+// Command http serves and fetches a page over MPTCP with net/http as it is:
+// the server's Serve takes our listener, the client's Transport our
+// DialContext.
+//
+//	go run ./examples/http
+//
+// Both are hosts in this process, joined by two links.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/gomptcp/gomptcp/mptcp"
+	"github.com/gomptcp/gomptcp/netstack"
+)
+
+func main() {
+	if err := run(os.Stdout); err != nil {
+		log.Fatal("http: ", err)
+	}
+}
+
+// run starts the server, fetches a page from it three times and prints it.
+func run(out io.Writer) error {
+	client, server, err := hosts()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	defer server.Close()
+
+	l, err := server.Listen("tcp", "10.0.1.2:80")
+	if err != nil {
+		return err
+	}
+	web := &http.Server{Handler: http.HandlerFunc(hello), ConnContext: keepConn}
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(l) }()
+
+	transport := &http.Transport{DialContext: client.DialContext}
+	browser := &http.Client{Transport: transport, Timeout: 10 * time.Second}
+	for range 3 {
+		if err := fetch(browser, "http://10.0.1.2/", out); err != nil {
+			return err
+		}
+	}
+	transport.CloseIdleConnections()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := web.Shutdown(ctx); err != nil {
+		return err
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func fetch(browser *http.Client, url string, out io.Writer) error {
+	answer, err := browser.Get(url)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(out, answer.Body)
+	return err
+}
+
+// connKey is where a request's context holds its connection.
+type connKey struct{}
+
+// keepConn lets handlers find the connection of a request.
+func keepConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// hello tells the client how it is connected.
+func hello(w http.ResponseWriter, r *http.Request) {
+	c, ok := r.Context().Value(connKey{}).(*mptcp.Conn)
+	if !ok {
+		http.Error(w, "not one of our connections", http.StatusInternalServerError)
+		return
+	}
+	kind := "plain TCP"
+	if multipath, err := c.MultipathTCP(); err == nil && multipath {
+		kind = "MPTCP"
+	}
+	fmt.Fprintf(w, "hello %s, you came by %s over", r.RemoteAddr, kind)
+	for _, s := range c.Subflows() {
+		fmt.Fprintf(w, " %s", s.Link)
+	}
+	fmt.Fprintln(w)
+}
+
+// hosts returns two hosts joined by two links of 50 Mb/s and 10 ms each way.
+func hosts() (client, server *netstack.Host, err error) {
+	if client, err = netstack.New(netstack.Config{}); err != nil {
+		return nil, nil, err
+	}
+	if server, err = netstack.New(netstack.Config{}); err != nil {
+		return nil, nil, err
+	}
+	for i, name := range []string{"wifi", "lte"} {
+		shape := netstack.Shape{Rate: 50e6, Delay: 10 * time.Millisecond}
+		a, b := netstack.NewPipe(netstack.PipeConfig{AB: shape, BA: shape})
+		if err := client.AddLink(link(name, a, netip.AddrFrom4([4]byte{10, 0, byte(i + 1), 1}))); err != nil {
+			return nil, nil, err
+		}
+		if err := server.AddLink(link(name, b, netip.AddrFrom4([4]byte{10, 0, byte(i + 1), 2}))); err != nil {
+			return nil, nil, err
+		}
+	}
+	return client, server, nil
+}
+
+// link describes one end of a link that leads to its own network only.
+func link(name string, end *netstack.PipeEnd, addr netip.Addr) netstack.LinkConfig {
+	return netstack.LinkConfig{
+		Name:   name,
+		Link:   end,
+		Addrs:  []netip.Prefix{netip.PrefixFrom(addr, 24)},
+		Routes: []netip.Prefix{},
+	}
+}

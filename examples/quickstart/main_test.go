@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// runJSON runs the program in virtual time and returns its report.
+func runJSON(t *testing.T, args ...string) *report {
+	t.Helper()
+	var out bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		require.NoError(t, command(append(args, "-json"), &out, false))
+	})
+	r := new(report)
+	d := json.NewDecoder(&out)
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(r))
+	return r
+}
+
+func TestFastPathComesBackAndNothingIsLost(t *testing.T) {
+	r := runJSON(t)
+	require.True(t, r.SHA256OK)
+	require.EqualValues(t, 32<<20, r.Bytes)
+	require.Len(t, r.Paths, 2)
+	// 10 Mb/s alone would have taken 27 s.
+	require.Less(t, r.Seconds, 15.0)
+	for _, p := range r.Paths {
+		require.Greater(t, p.Share, 0.1, p.Name)
+	}
+	require.InDelta(t, 1, r.Paths[0].Share+r.Paths[1].Share, 1e-9)
+	require.Positive(t, r.Paths[1].Reinjected, "what the fast path lost goes over the other")
+}
+
+func TestWithoutOutageTheRatesAddUp(t *testing.T) {
+	r := runJSON(t, "-outage", "0")
+	require.True(t, r.SHA256OK)
+	require.GreaterOrEqual(t, r.Goodput, 0.9*40)
+}
+
+func TestFileArrivesOverLossyPaths(t *testing.T) {
+	dir := t.TempDir()
+	file, pcap := filepath.Join(dir, "file"), filepath.Join(dir, "client.pcapng")
+	require.NoError(t, os.WriteFile(file, bytes.Repeat([]byte("0123456789"), 100_000), 0o600))
+	r := runJSON(t, "-file", file, "-rates", "20,20,20", "-delays", "10ms", "-loss", "0,1,2", "-outage", "100ms",
+		"-scheduler", "roundrobin", "-cc", "reno", "-pcap", pcap)
+	require.True(t, r.SHA256OK)
+	require.EqualValues(t, 1_000_000, r.Bytes)
+	require.Len(t, r.Paths, 3)
+	written, err := os.Stat(pcap)
+	require.NoError(t, err)
+	require.Greater(t, written.Size(), int64(1_000_000))
+}
+
+func TestTextShowsEveryPath(t *testing.T) {
+	var out bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		require.NoError(t, command([]string{"-bytes", "1000000", "-outage", "0"}, &out, true))
+	})
+	require.Contains(t, out.String(), "path1")
+	require.Contains(t, out.String(), "path2")
+	require.Contains(t, out.String(), "SHA-256 equal")
+}
+
+func TestOptionsSayWhatIsWrong(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"-rates=0", "-rates"},
+		{"-rates=x", "-rates"},
+		{"-rates=1,1,1,1,1,1,1,1,1", "at most 8"},
+		{"-delays=1ms,2ms,3ms", "-delays"},
+		{"-delays=fast", "-delays"},
+		{"-loss=100", "-loss"},
+		{"-loss=1,2,3", "-loss"},
+		{"-scheduler=best", "-scheduler"},
+		{"-cc=best", "-cc"},
+		{"-bytes=0", "-bytes"},
+		{"-outage=-1s", "-outage"},
+		{"file", "unexpected argument"},
+	} {
+		_, err := parse([]string{c.args}, io.Discard)
+		require.ErrorContains(t, err, c.want, c.args)
+	}
+	o, err := parse([]string{"-rates=5,7", "-delays=10ms", "-loss=0,2"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, []path{{5e6, 10 * time.Millisecond, 0}, {7e6, 10 * time.Millisecond, 0.02}}, o.paths)
+	require.Equal(t, 1, o.fastest())
+}

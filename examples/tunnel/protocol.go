@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+)
+
+// Every MPTCP connection between client and server begins with a request:
+//
+//	version (1)  address length (1): 4 or 16  address  port (2)
+//
+// The server answers with one byte, a status. After statusOK both directions
+// carry the flow and nothing else.
+const version = 1
+
+// status is the server's answer to a request.
+type status byte
+
+const (
+	statusOK          status = iota
+	statusDenied             // the destination is not on the list
+	statusUnreachable        // it could not be dialled
+	statusBusy               // the server has as many flows as it may
+)
+
+func (s status) String() string {
+	switch s {
+	case statusOK:
+		return "ok"
+	case statusDenied:
+		return "destination not allowed"
+	case statusUnreachable:
+		return "destination unreachable"
+	case statusBusy:
+		return "server busy"
+	}
+	return fmt.Sprintf("status %d", byte(s))
+}
+
+// errRequest is a request that is none.
+var errRequest = errors.New("malformed request")
+
+// appendRequest appends the request for a flow to dst.
+func appendRequest(b []byte, dst netip.AddrPort) []byte {
+	address := dst.Addr().Unmap().AsSlice()
+	b = append(b, version, byte(len(address)))
+	b = append(b, address...)
+	return binary.BigEndian.AppendUint16(b, dst.Port())
+}
+
+// readRequest reads a request and not a byte beyond it.
+func readRequest(r io.Reader) (netip.AddrPort, error) {
+	var b [2 + 16 + 2]byte
+	if _, err := io.ReadFull(r, b[:2]); err != nil {
+		return netip.AddrPort{}, err
+	}
+	n := int(b[1])
+	if b[0] != version || n != 4 && n != 16 {
+		return netip.AddrPort{}, errRequest
+	}
+	rest := b[2 : 2+n+2]
+	if _, err := io.ReadFull(r, rest); err != nil {
+		return netip.AddrPort{}, err
+	}
+	address, _ := netip.AddrFromSlice(rest[:n])
+	return netip.AddrPortFrom(address.Unmap(), binary.BigEndian.Uint16(rest[n:])), nil
+}
+
+// readStatus reads the server's answer; anything but statusOK is an error.
+func readStatus(r io.Reader) error {
+	var b [1]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return err
+	}
+	if s := status(b[0]); s != statusOK {
+		return errors.New(s.String())
+	}
+	return nil
+}

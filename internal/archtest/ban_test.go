@@ -1,0 +1,112 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/token"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// bannedImports are what the core must not see, with the reason.
+var bannedImports = map[string]string{
+	"sync":        "the driver holds the locks",
+	"sync/atomic": "the driver holds the locks",
+	"context":     "the core does not block",
+	"log":         "the core reports events and reasons",
+	"log/slog":    "the core reports events and reasons",
+	"net":         "addresses are net/netip's",
+	"os":          "the core has no environment",
+	"runtime":     "the core has no goroutines",
+	"crypto/rand": "the random source is injected",
+}
+
+// bannedCalls are functions of packages that the core may otherwise use.
+var bannedCalls = map[string][]string{
+	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"},
+	"fmt":  {"Print", "Println", "Printf"},
+}
+
+// sourcesOfRand are the functions of math/rand that make a source of their
+// own; all others draw from the process-wide one.
+var sourcesOfRand = []string{"New", "NewPCG", "NewChaCha8", "NewSource", "NewZipf", "Rand", "Source", "Source64", "PCG", "ChaCha8", "Zipf"}
+
+func inCore(s *source) bool {
+	return !s.test && slices.ContainsFunc(core, func(dir string) bool { return within(s.pkg, dir) })
+}
+
+func TestCoreImportsNoClockNoLockNoNetwork(t *testing.T) {
+	for _, s := range sources(t) {
+		if !inCore(s) {
+			continue
+		}
+		s.imports(func(path string, at token.Position) {
+			if why, banned := bannedImports[path]; banned {
+				t.Errorf("%s: %s must not import %s: %s", at, s.pkg, path, why)
+			}
+		})
+	}
+}
+
+func TestCoreHasNoGoroutineNoChannelNoTime(t *testing.T) {
+	for _, s := range sources(t) {
+		if !inCore(s) {
+			continue
+		}
+		names := importNames(s)
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			if why := bannedNode(n, names); why != "" {
+				t.Errorf("%s: %s: %s", s.fset.Position(n.Pos()), s.pkg, why)
+			}
+			return true
+		})
+	}
+}
+
+// bannedNode says what is wrong with a node of the core's syntax; "" is
+// nothing.
+func bannedNode(n ast.Node, names map[string]string) string {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return "starts a goroutine"
+	case *ast.ChanType:
+		return "has a channel"
+	case *ast.SelectStmt:
+		return "selects on channels"
+	case *ast.SelectorExpr:
+		x, ok := n.X.(*ast.Ident)
+		if !ok {
+			return ""
+		}
+		from := names[x.Name]
+		if slices.Contains(bannedCalls[from], n.Sel.Name) {
+			return "uses " + from + "." + n.Sel.Name
+		}
+		if within(from, "math/rand") && !slices.Contains(sourcesOfRand, n.Sel.Name) {
+			return "uses the process-wide random source"
+		}
+	}
+	return ""
+}
+
+// importNames maps the names that a file gives to its imports to their paths.
+func importNames(s *source) map[string]string {
+	names := make(map[string]string)
+	for _, spec := range s.ast.Imports {
+		p, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			continue
+		}
+		name := path.Base(p)
+		if strings.HasPrefix(name, "v") && len(name) == 2 { // math/rand/v2
+			name = path.Base(path.Dir(p))
+		}
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		names[name] = p
+	}
+	return names
+}

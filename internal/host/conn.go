@@ -1,0 +1,131 @@
+package host
+
+import (
+	"net/netip"
+
+	"github.com/gomptcp/gomptcp/internal/key"
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/mpconn"
+	"github.com/gomptcp/gomptcp/internal/pathmgr"
+	"github.com/gomptcp/gomptcp/internal/reason"
+)
+
+// Conn is a connection and what its host knows about it. The wake-ups of its
+// path manager count among its timers: Deadline, HandleTimeout and HasEvents
+// include them, and Step serves them.
+type Conn struct {
+	*mpconn.Conn
+
+	// User is the driver's handle.
+	User any
+
+	cfg    *ConnConfig
+	first  tuple // of the first subflow
+	active bool
+
+	// Guarded by the host's lock.
+	tuples       []tuple
+	token        key.Token
+	hasToken     bool
+	index        int       // in Host.conns; -1 = not there
+	listener     *Listener // until Accept
+	openingIndex int       // in listener.opening; -1 = not there
+
+	// Guarded by the connection's lock.
+	policy  pathmgr.Policy
+	remotes []pathmgr.Remote // the peer's addresses that may be joined
+	wake    mono.Time        // when the policy wants a Tick
+	tick    bool             // the time has come
+}
+
+// Deadline returns when HandleTimeout is due; 0 = not at all.
+func (c *Conn) Deadline() mono.Time { return mono.Earliest(c.Conn.Deadline(), c.wake) }
+
+// HandleTimeout does what is due at now. A Tick that the path manager asked
+// for is left to Step.
+func (c *Conn) HandleTimeout(now mono.Time) {
+	c.Conn.HandleTimeout(now)
+	if c.wake.Reached(now) {
+		c.wake, c.tick = 0, true
+	}
+}
+
+// HasEvents reports whether Step has something to do.
+func (c *Conn) HasEvents() bool { return c.tick || c.Conn.HasEvents() }
+
+// Active reports whether this side opened the connection.
+func (c *Conn) Active() bool { return c.active }
+
+// LocalAddr and RemoteAddr return the addresses of the first subflow, which
+// name the connection even after that subflow has ended.
+func (c *Conn) LocalAddr() netip.AddrPort  { return c.first.local }
+func (c *Conn) RemoteAddr() netip.AddrPort { return c.first.remote }
+
+// newConn makes the host's side of a connection.
+func (h *Host) newConn(cfg *ConnConfig, t tuple) *Conn {
+	c := &Conn{cfg: cfg, first: t, index: -1, openingIndex: -1}
+	c.remotes = append(c.remotes, pathmgr.Remote{Addr: t.remote})
+	if cfg.PathManager != nil && !cfg.Plain {
+		c.policy = cfg.PathManager()
+	}
+	return c
+}
+
+// connConfig returns what the connection proper is made from.
+func (h *Host) connConfig(c *Conn) *mpconn.Config {
+	cfg := &mpconn.Config{
+		Local: c.first.local, Remote: c.first.remote,
+		Plain:       c.cfg.Plain,
+		Checksum:    c.cfg.Checksum,
+		Subflow:     c.cfg.Subflow,
+		Scheduler:   c.cfg.Scheduler,
+		Congestion:  c.cfg.Congestion,
+		Alloc:       h.cfg.Alloc,
+		Path:        h.cfg.Path,
+		ISS:         h.iss,
+		Rand:        h.cfg.Rand,
+		ReadBuffer:  c.cfg.ReadBuffer,
+		WriteBuffer: c.cfg.WriteBuffer,
+		MaxSubflows: c.limits().Subflows, MaxRemotes: c.limits().Accepted,
+		OrphanTimeout: c.cfg.OrphanTimeout,
+	}
+	if !cfg.Plain {
+		k, ok := h.newKey()
+		// RFC 8684, Section 3.1: "if uniqueness is not met and there is no way
+		// to generate an alternative verifiable key, then the connection MUST
+		// fall back to using regular TCP".
+		cfg.Key, cfg.Plain = k, !ok
+	}
+	return cfg
+}
+
+// limits returns the bounds of the connection's subflows and addresses.
+func (c *Conn) limits() pathmgr.Limits { return c.cfg.Limits.WithDefaults() }
+
+// register enters a new connection into the tables.
+func (h *Host) register(c *Conn, t tuple) {
+	c.index = len(h.conns)
+	h.conns = append(h.conns, c)
+	h.tuples.bind(t, c, 0)
+	if !c.cfg.Plain && c.Fallback() == reason.FallbackNone {
+		h.tokens.claim(c.Token(), c)
+	}
+}
+
+// unregister takes a connection that is over out of the tables.
+func (h *Host) unregister(c *Conn) {
+	h.tuples.unbindAll(c)
+	h.tokens.release(c)
+	if c.listener != nil {
+		c.listener.remove(c)
+	}
+	if c.index < 0 {
+		return
+	}
+	last := len(h.conns) - 1
+	h.conns[c.index] = h.conns[last]
+	h.conns[c.index].index = c.index
+	h.conns[last] = nil
+	h.conns = h.conns[:last]
+	c.index = -1
+}

@@ -1,0 +1,136 @@
+package host
+
+import (
+	"net/netip"
+
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/mpconn"
+	"github.com/gomptcp/gomptcp/internal/pathmgr"
+)
+
+// DialArgs say what to connect to.
+type DialArgs struct {
+	// Local is where to connect from: an address that is zero or unspecified,
+	// and a port 0, are chosen.
+	Local  netip.AddrPort
+	Remote netip.AddrPort
+	Conn   ConnConfig
+}
+
+// Dial begins a connection. Its SYN waits to be polled from it.
+func (h *Host) Dial(now mono.Time, a DialArgs) (*Conn, error) {
+	c := h.newConn(&a.Conn, tuple{local: a.Local, remote: a.Remote})
+	c.active = true
+	local, err := h.source(now, c)
+	if err != nil {
+		return nil, err
+	}
+	port, err := h.sourcePort(local, a.Local.Port(), a.Remote)
+	if err != nil {
+		return nil, err
+	}
+	c.first.local = netip.AddrPortFrom(local, port)
+	if !peerAddr(c.first.local, c.first.remote) {
+		return nil, ErrNoRoute
+	}
+	c.Conn = mpconn.Dial(now, h.connConfig(c))
+	h.register(c, c.first)
+	h.counters.Dialed++
+	return c, nil
+}
+
+// source chooses the local address of a new connection: the one that was
+// asked for, else the path manager's choice, else the best that can reach the
+// destination.
+func (h *Host) source(now mono.Time, c *Conn) (netip.Addr, error) {
+	remote := c.first.remote.Addr()
+	if a := c.first.local.Addr(); a.IsValid() && !a.IsUnspecified() {
+		if !h.cfg.Routable(a, remote) {
+			return netip.Addr{}, ErrNoRoute
+		}
+		return a, nil
+	}
+	if c.policy != nil {
+		h.commands = c.policy.Handle(h.viewOf(c), pathmgr.Event{
+			Kind: pathmgr.ChooseInitial, Now: now.Duration(), Remote: c.first.remote,
+		}, h.commands[:0])
+		for _, cmd := range h.commands {
+			if cmd.Verb == pathmgr.OpenSubflow && h.cfg.Routable(cmd.Local.Addr(), remote) {
+				return cmd.Local.Addr(), nil
+			}
+		}
+	}
+	return h.sourceFor(remote)
+}
+
+// sourceFor returns the best local address that can reach remote; addresses
+// meant as backup come last.
+func (h *Host) sourceFor(remote netip.Addr) (netip.Addr, error) {
+	var backup netip.Addr
+	for _, l := range h.cfg.Locals() {
+		if !h.cfg.Routable(l.Addr, remote) {
+			continue
+		}
+		if !l.Backup {
+			return l.Addr, nil
+		}
+		if !backup.IsValid() {
+			backup = l.Addr
+		}
+	}
+	if !backup.IsValid() {
+		return backup, ErrNoRoute
+	}
+	return backup, nil
+}
+
+// sourcePort returns the wanted port if the tuple is free, or chooses one.
+func (h *Host) sourcePort(local netip.Addr, want uint16, remote netip.AddrPort) (uint16, error) {
+	if want == 0 {
+		p, ok := h.ephemeral(local, remote)
+		if !ok {
+			return 0, ErrNoPort
+		}
+		return p, nil
+	}
+	if h.tupleTaken(tuple{netip.AddrPortFrom(local, want), remote}) {
+		return 0, ErrAddrInUse
+	}
+	return want, nil
+}
+
+// Open begins a further subflow of c. It fills in what a is silent about: the
+// local address, the local port, and the remote port, which is then that of
+// the first subflow.
+func (h *Host) Open(now mono.Time, c *Conn, a mpconn.OpenArgs) (id int, err error) {
+	if a.Remote.Port() == 0 {
+		a.Remote = netip.AddrPortFrom(a.Remote.Addr(), c.first.remote.Port())
+	}
+	local := a.Local.Addr()
+	if !local.IsValid() || local.IsUnspecified() {
+		if local, err = h.sourceFor(a.Remote.Addr()); err != nil {
+			return 0, err
+		}
+	} else if !h.cfg.Routable(local, a.Remote.Addr()) {
+		return 0, ErrNoRoute
+	}
+	port := a.Local.Port()
+	if port == 0 {
+		var ok bool
+		if port, ok = h.joinPort(c, local, a.Remote); !ok {
+			return 0, ErrNoPort
+		}
+	} else if h.tupleTaken(tuple{a.Local, a.Remote}) {
+		return 0, ErrAddrInUse
+	}
+	a.Local = netip.AddrPortFrom(local, port)
+	if !peerAddr(a.Local, a.Remote) {
+		return 0, ErrNoRoute
+	}
+	id, ok := c.Conn.Open(now, a)
+	if !ok {
+		return 0, ErrNotOpened
+	}
+	h.tuples.bind(tuple{a.Local, a.Remote}, c, id)
+	return id, nil
+}

@@ -1,0 +1,185 @@
+package host
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/mpconn"
+	"github.com/gomptcp/gomptcp/internal/pathmgr"
+	"github.com/gomptcp/gomptcp/internal/reason"
+)
+
+// Step follows the events of c: it keeps the tables, gives connections whose
+// handshake is done to their listener, and runs the path manager. The driver
+// calls it whenever c.HasEvents reports true, then polls c again. If a
+// connection became ready to be accepted, its listener is returned.
+func (h *Host) Step(now mono.Time, c *Conn) (accepted *Listener) {
+	for c.HasEvents() {
+		if c.tick {
+			c.tick = false
+			h.Feed(now, c, pathmgr.Event{Kind: pathmgr.Tick})
+			continue
+		}
+		e, _ := c.PollEvent()
+		if l := h.follow(now, c, e); l != nil {
+			accepted = l
+		}
+		if h.cfg.Observe != nil {
+			h.cfg.Observe(now, c, e)
+		}
+	}
+	return accepted
+}
+
+// follow brings the tables up to date with one event.
+func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listener) {
+	t := tuple{e.Local, e.Remote}
+	switch e.Kind {
+	case mpconn.EventConnected:
+		if c.listener != nil {
+			c.listener.promote(c)
+			return c.listener
+		}
+	case mpconn.EventJoinable:
+		h.Feed(now, c, pathmgr.Event{Kind: pathmgr.Established, Local: c.first.local.Addr(), Remote: c.first.remote})
+	case mpconn.EventSubflowOpened:
+		h.tuples.bind(t, c, e.ID)
+	case mpconn.EventSubflowUp:
+		h.Feed(now, c, flowEvent(pathmgr.SubflowUp, e))
+	case mpconn.EventSubflowLost:
+		h.measure(now, c, e)
+		h.tuples.unbind(t, c, e.ID)
+		h.Feed(now, c, flowEvent(pathmgr.SubflowLost, e))
+	case mpconn.EventTimeWait:
+		h.tuples.unbind(t, c, e.ID)
+		h.timeWait.add(now, t, e.TimeWait)
+	case mpconn.EventAddrAnnounced:
+		c.remotes = append(c.remotes, pathmgr.Remote{ID: e.RemoteID, Addr: e.Remote})
+		h.Feed(now, c, flowEvent(pathmgr.AddrAnnounced, e))
+	case mpconn.EventAddrWithdrawn:
+		c.remotes = slices.DeleteFunc(c.remotes, func(r pathmgr.Remote) bool { return r.ID == e.RemoteID })
+		h.Feed(now, c, flowEvent(pathmgr.AddrWithdrawn, e))
+	case mpconn.EventFallback:
+		h.fallback(now, c)
+	case mpconn.EventClosed:
+		c.policy, c.wake = nil, 0
+		h.unregister(c)
+	}
+	return nil
+}
+
+// flowEvent returns the path manager's form of an event.
+func flowEvent(k pathmgr.Kind, e mpconn.Event) pathmgr.Event {
+	return pathmgr.Event{
+		Kind: k, Local: e.Local.Addr(), Remote: e.Remote, RemoteID: e.RemoteID,
+		Subflow: e.ID, Close: e.Close, Reset: e.Reset,
+		// A middlebox sends its RST without MP_TCPRST; its mind may change.
+		Transient: e.Transient || e.Reset == reason.ResetUnspecified,
+	}
+}
+
+// fallback ends what only MPTCP connections have.
+func (h *Host) fallback(now mono.Time, c *Conn) {
+	h.tokens.release(c)
+	c.policy, c.wake, c.tick = nil, 0, false
+	if c.cfg.RequireMPTCP {
+		c.Abort(now)
+	}
+}
+
+// measure remembers what a subflow that ended learnt about its path.
+func (h *Host) measure(now mono.Time, c *Conn, e mpconn.Event) {
+	h.subflows = c.AppendSubflows(h.subflows[:0])
+	for i := range h.subflows {
+		s := &h.subflows[i]
+		if s.ID != e.ID || s.TCP.SRTT == 0 {
+			continue
+		}
+		h.paths.record(e.Local.Addr(), e.Remote.Addr(), Path{
+			SRTT: s.TCP.SRTT, MinRTT: s.TCP.MinRTT, Rate: s.TCP.DeliveryRate, LossRate: s.TCP.LossRate, LastUse: now,
+		})
+	}
+}
+
+// AddrUp tells c that a local address became usable.
+func (h *Host) AddrUp(now mono.Time, c *Conn, addr netip.Addr) {
+	h.Feed(now, c, pathmgr.Event{Kind: pathmgr.LocalAddrUp, Local: addr})
+}
+
+// AddrDown tells c that a local address is gone, with the subflows on it.
+func (h *Host) AddrDown(now mono.Time, c *Conn, addr netip.Addr) {
+	h.Feed(now, c, pathmgr.Event{Kind: pathmgr.LocalAddrDown, Local: addr})
+	h.subflows = c.AppendSubflows(h.subflows[:0])
+	for i := range h.subflows {
+		if s := &h.subflows[i]; s.Close == reason.CloseNone && s.Local.Addr() == addr {
+			c.FailSubflow(now, s.ID)
+		}
+	}
+}
+
+// Feed shows an event to the path manager of c and obeys its commands. Step
+// does it for the events of the connection; the driver feeds those that come
+// from elsewhere, DataQueued and SharedBottleneck.
+func (h *Host) Feed(now mono.Time, c *Conn, e pathmgr.Event) {
+	if c.policy == nil || c.Closed() {
+		return
+	}
+	e.Now = now.Duration()
+	h.commands = c.policy.Handle(h.viewOf(c), e, h.commands[:0])
+	for _, cmd := range h.commands {
+		if !h.obey(now, c, cmd) {
+			h.counters.CommandsFailed++
+		}
+	}
+}
+
+// obey applies one command. It reports false if that was not possible.
+func (h *Host) obey(now mono.Time, c *Conn, cmd pathmgr.Command) bool {
+	switch cmd.Verb {
+	case pathmgr.OpenSubflow:
+		_, err := h.Open(now, c, mpconn.OpenArgs{
+			Local: cmd.Local, Remote: cmd.Remote, RemoteID: cmd.RemoteID, Backup: cmd.Backup,
+		})
+		return err == nil
+	case pathmgr.CloseSubflow:
+		return c.CloseSubflow(now, cmd.Subflow, cmd.Reset)
+	case pathmgr.AnnounceAddr:
+		return c.Announce(now, cmd.Local)
+	case pathmgr.WithdrawAddr:
+		return c.Withdraw(now, cmd.Local.Addr())
+	case pathmgr.SetBackup:
+		return c.SetBackup(now, cmd.Subflow, cmd.Backup)
+	case pathmgr.Wake:
+		c.wake = mono.Time(cmd.At)
+	default:
+		return false
+	}
+	return true
+}
+
+// viewOf returns what the path manager of c may see; it is valid until the
+// next call.
+func (h *Host) viewOf(c *Conn) *pathmgr.View {
+	v := &h.view
+	v.Active, v.Limits = c.active, c.limits()
+	v.Locals = h.cfg.Locals()
+	v.Routable = h.cfg.Routable
+	v.Remotes, v.Subflows = v.Remotes[:0], v.Subflows[:0]
+	if c.Conn == nil {
+		return v
+	}
+	v.Remotes = append(v.Remotes, c.remotes...)
+	h.subflows = c.AppendSubflows(h.subflows[:0])
+	for i := range h.subflows {
+		s := &h.subflows[i]
+		if s.Close != reason.CloseNone {
+			continue
+		}
+		v.Subflows = append(v.Subflows, pathmgr.Subflow{
+			ID: s.ID, Local: s.Local, Remote: s.Remote, RemoteID: s.RemoteID,
+			Established: s.Up, Backup: s.Backup, SRTT: s.TCP.SRTT, Rate: s.TCP.DeliveryRate,
+		})
+	}
+	return v
+}

@@ -1,0 +1,204 @@
+//go:build linux
+
+package interop
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+
+	"github.com/gomptcp/gomptcp/mptcp"
+	"github.com/gomptcp/gomptcp/netstack"
+)
+
+// rig is our host on two TUN links in this process's namespace, whose kernel is
+// the peer: link i has the networks 10.10.i.0/24 and fd00:i::/64, in which the
+// kernel is .1 and we are .2.
+type rig struct {
+	host    *netstack.Host
+	links   []*netstack.TUN
+	capture string // pcapng file of all links; "" = none
+	pcap    *netstack.PcapWriter
+	file    *os.File
+}
+
+// family is an IP version.
+type family int
+
+const (
+	ipv4 family = 4
+	ipv6 family = 6
+)
+
+func (f family) String() string { return fmt.Sprintf("ipv%d", int(f)) }
+
+// addr is the address of a host on a link in this family.
+func (f family) addr(link, host int) netip.Addr {
+	if f == ipv4 {
+		return netip.AddrFrom4([4]byte{10, 10, byte(link), byte(host)})
+	}
+	return netip.MustParseAddr(fmt.Sprintf("fd00:%d::%d", link, host))
+}
+
+func (f family) bits() int {
+	if f == ipv4 {
+		return 24
+	}
+	return 64
+}
+
+// Hosts in the networks.
+const (
+	kernel = 1
+	ours   = 2
+)
+
+// equal is the shape of both links in most tests.
+var equal = []netstack.Shape{{Rate: 50e6, Delay: 5 * time.Millisecond}, {Rate: 50e6, Delay: 5 * time.Millisecond}}
+
+// newRig builds a host with a link for each shape, which both directions have,
+// and lets the kernel use all of them.
+func newRig(t *testing.T, shapes []netstack.Shape) *rig {
+	t.Helper()
+	r := &rig{capture: filepath.Join(t.TempDir(), "capture.pcapng")}
+	if dir := os.Getenv(envKeep); dir != "" {
+		r.capture = filepath.Join(dir, t.Name()+".pcapng")
+		require.NoError(t, os.MkdirAll(filepath.Dir(r.capture), 0o755))
+	}
+	var err error
+	r.file, err = os.Create(r.capture)
+	require.NoError(t, err)
+	r.pcap = netstack.NewPcapWriter(r.file)
+	r.host, err = netstack.New(netstack.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { r.host.Close() })
+
+	ip(t, "link set lo up")
+	ip(t, "mptcp limits set subflows 8 add_addr_accepted 8")
+	for i, shape := range shapes {
+		r.addLink(t, i+1, shape)
+	}
+	return r
+}
+
+func (r *rig) addLink(t *testing.T, i int, shape netstack.Shape) {
+	t.Helper()
+	name := fmt.Sprintf("tun%d", i)
+	tun, err := netstack.OpenTUN(netstack.TUNConfig{Name: name, In: shape, Out: shape, Seed: uint64(i)})
+	require.NoError(t, err)
+	r.links = append(r.links, tun)
+	ip(t, fmt.Sprintf("address add 10.10.%d.1/24 dev %s", i, name))
+	ip(t, fmt.Sprintf("address add fd00:%d::1/64 dev %s nodad", i, name))
+	ip(t, fmt.Sprintf("link set %s up", name))
+	var link stack.LinkEndpoint = netstack.NewTap(tun, name, r.pcap)
+	require.NoError(t, r.host.AddLink(netstack.LinkConfig{
+		Name: name, Link: link, Routes: []netip.Prefix{},
+		Addrs: []netip.Prefix{
+			netip.PrefixFrom(ipv4.addr(i, ours), ipv4.bits()),
+			netip.PrefixFrom(ipv6.addr(i, ours), ipv6.bits()),
+		},
+	}))
+}
+
+// announce makes the kernel announce its address on each link after the first.
+func (r *rig) announce(t *testing.T, f family) {
+	t.Helper()
+	for i := 2; i <= len(r.links); i++ {
+		ip(t, fmt.Sprintf("mptcp endpoint add %v dev tun%d signal", f.addr(i, kernel), i))
+	}
+}
+
+// port is where servers of either side listen.
+const port = 8000
+
+func at(a netip.Addr) string { return netip.AddrPortFrom(a, port).String() }
+
+// dial connects our host to the kernel's address on the first link.
+func (r *rig) dial(t *testing.T, f family, cfg *mptcp.Config) *mptcp.Conn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	d := mptcp.Dialer{Stack: r.host.Stack, Config: cfg}
+	c, err := d.DialMPTCP(ctx, netip.AddrPortFrom(f.addr(1, kernel), port))
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// serve listens on our host, takes one connection after the other and plays
+// the server on it. Both the connection and what it received can be had from
+// the channels.
+func (r *rig) serve(t *testing.T, answer int64) (taken <-chan *mptcp.Conn, done <-chan received) {
+	t.Helper()
+	l, err := r.host.Listen("mptcp", fmt.Sprintf(":%d", port))
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	conns, ends := make(chan *mptcp.Conn, 1), make(chan received, 1)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conn := c.(*mptcp.Conn)
+			conns <- conn
+			ends <- serve(conn, answer)
+		}
+	}()
+	return conns, ends
+}
+
+// bytesByLink sums what the subflows of a connection sent and received.
+func bytesByLink(c *mptcp.Conn) (sent, got map[string]uint64) {
+	sent, got = make(map[string]uint64), make(map[string]uint64)
+	for _, s := range c.Subflows() {
+		sent[s.Link] += s.BytesAcked
+		got[s.Link] += s.BytesReceived
+	}
+	return sent, got
+}
+
+// requireShares checks that each link carried at least the given share of the
+// bytes in each direction.
+func (r *rig) requireShares(t *testing.T, c *mptcp.Conn, least float64) {
+	t.Helper()
+	sent, got := bytesByLink(c)
+	for what, by := range map[string]map[string]uint64{"sent": sent, "received": got} {
+		var all uint64
+		for _, n := range by {
+			all += n
+		}
+		require.NotZero(t, all, what)
+		for _, l := range r.links {
+			share := float64(by[l.Name()]) / float64(all)
+			t.Logf("%s over %s: %d bytes, %.0f %%", what, l.Name(), by[l.Name()], share*100)
+			require.GreaterOrEqual(t, share, least, "share of what was %s over %s", what, l.Name())
+		}
+	}
+}
+
+// logSubflows shows the subflows of a connection.
+func logSubflows(t *testing.T, c *mptcp.Conn) {
+	t.Helper()
+	info := c.Info()
+	t.Logf("connection: %s, fallback %q", info.State, info.Fallback)
+	for _, s := range c.Subflows() {
+		t.Logf("subflow %d on %s: %s %s, %v to %v, sent %d acked %d received %d retransmitted %d reinjected %d, srtt %v, cwnd %d",
+			s.ID, s.Link, s.State, s.Close, s.Local, s.Remote, s.BytesSent, s.BytesAcked, s.BytesReceived,
+			s.BytesRetransmitted, s.BytesReinjected, s.SRTT, s.Cwnd)
+	}
+}
+
+// within bounds everything that a connection does.
+func within(t *testing.T, c net.Conn, d time.Duration) {
+	t.Helper()
+	require.NoError(t, c.SetDeadline(time.Now().Add(d)))
+}

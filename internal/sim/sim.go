@@ -1,0 +1,123 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/gomptcp/gomptcp/internal/mono"
+)
+
+// epoch is the time at which a simulation starts: not zero, which is no
+// instant.
+const epoch = mono.Time(time.Second)
+
+// maxViolations bounds how many violations are kept; the first ones matter.
+const maxViolations = 20
+
+// Sim is a simulated network and its clock.
+type Sim struct {
+	now    mono.Time
+	events eventHeap
+	pushed uint64 // events ever pushed; breaks ties
+
+	seed    uint64
+	streams uint64 // random sources given out
+
+	nodes   []*Node
+	links   []*Link
+	packets []*packet // free ones
+	trace   trace
+	capture *Capture
+
+	violations []string
+}
+
+// New makes an empty network. Everything random in it follows from seed.
+func New(seed uint64) *Sim {
+	return &Sim{now: epoch, seed: seed, trace: newTrace()}
+}
+
+// Now returns the time of the current event.
+func (s *Sim) Now() mono.Time { return s.now }
+
+// Elapsed returns the time since the simulation began.
+func (s *Sim) Elapsed() time.Duration { return s.now.Sub(epoch) }
+
+// Rand returns a new random source of its own, so that what one part draws
+// does not depend on the others.
+func (s *Sim) Rand() *rand.Rand {
+	s.streams++
+	return rand.New(rand.NewPCG(s.seed, s.streams))
+}
+
+// After calls f when d has passed.
+func (s *Sim) After(d time.Duration, f func()) {
+	s.push(event{at: s.now.Add(max(d, 0)), kind: eventCall, call: f})
+}
+
+// Run handles events until none is left.
+func (s *Sim) Run() {
+	for s.step(1<<63 - 1) {
+	}
+}
+
+// RunFor handles the events of the next d and leaves the clock there.
+func (s *Sim) RunFor(d time.Duration) {
+	end := s.now.Add(d)
+	for s.step(end) {
+	}
+	s.now = max(s.now, end)
+}
+
+// RunUntil handles events until done returns true, which is asked after each
+// one, or limit has passed. It reports whether done did.
+func (s *Sim) RunUntil(limit time.Duration, done func() bool) bool {
+	end := s.now.Add(limit)
+	for !done() {
+		if !s.step(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// step handles the next event unless it comes after end.
+func (s *Sim) step(end mono.Time) bool {
+	if len(s.events) == 0 || end < s.events[0].at {
+		return false
+	}
+	e := s.events.pop()
+	s.now = e.at
+	switch e.kind {
+	case eventArrive:
+		e.dir.arrive(e.packet, e.epoch)
+	case eventConn:
+		e.conn.timer(e.at)
+	case eventNode:
+		e.node.timer(e.at)
+	case eventCall:
+		e.call()
+	}
+	return true
+}
+
+func (s *Sim) push(e event) {
+	s.pushed++
+	e.n = s.pushed
+	s.events.push(e)
+}
+
+// violate notes that something happened that must not.
+func (s *Sim) violate(format string, args ...any) {
+	if len(s.violations) < maxViolations {
+		s.violations = append(s.violations, fmt.Sprintf("%v: ", s.Elapsed())+fmt.Sprintf(format, args...))
+	}
+}
+
+// Violations returns what went against the rules that hold in every run:
+// windows, stream contents, timers. It is empty after a good run.
+func (s *Sim) Violations() []string { return s.violations }
+
+// TraceHash returns a hash over every segment delivered so far and its time.
+func (s *Sim) TraceHash() uint64 { return s.trace.sum() }

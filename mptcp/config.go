@@ -1,0 +1,173 @@
+package mptcp
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/gomptcp/gomptcp/cc"
+	"github.com/gomptcp/gomptcp/internal/host"
+	"github.com/gomptcp/gomptcp/internal/pathmgr"
+	"github.com/gomptcp/gomptcp/scheduler"
+)
+
+// Config says how connections behave. A zero field stands for its default, so
+// that the zero Config is usable. A Stack, Dialer or ListenConfig copies what
+// it needs: a Config may be changed once it was used, and be shared.
+type Config struct {
+	// Scheduler makes the scheduler of a connection; nil means the one that
+	// scheduler.ByName calls "default".
+	Scheduler scheduler.Factory
+
+	// Congestion makes the congestion control of a connection; nil means the
+	// one that cc.ByName calls "default".
+	Congestion cc.Factory
+
+	// PathManager makes the path manager of a connection; nil means
+	// "fullmesh": the side that opened the connection opens a subflow from
+	// each of its addresses to each of the peer's.
+	PathManager PathManagerFactory
+
+	// Plain asks for plain TCP. Listeners then ignore that a peer offers
+	// MPTCP.
+	Plain bool
+
+	// Fallback says what to do when the peer, or the path, does not support
+	// MPTCP.
+	Fallback FallbackPolicy
+
+	// Checksum asks for DSS checksums, which detect boxes that change data on
+	// the way at the cost of a pass over all data. They are used if either
+	// side asks. Deviation: RFC 8684, Section 3.1, wants them by default;
+	// Linux has them off by default, too.
+	Checksum bool
+
+	// MaxSubflows is how many subflows a connection may have, the first
+	// included; 0 means 8, at most 64.
+	MaxSubflows int
+
+	// MaxRemotes is how many addresses that the peer announces are kept; 0
+	// means 8, at most 64.
+	MaxRemotes int
+
+	// ReadBuffer is how many bytes of a connection may wait to be read, those
+	// that arrived out of order included; 0 means 6 MiB, at least 4 KiB, at
+	// most 1 GiB.
+	ReadBuffer int
+
+	// WriteBuffer is how many bytes of a connection may wait to be sent and
+	// acknowledged; 0 means 4 MiB, at least 4 KiB, at most 1 GiB.
+	WriteBuffer int
+
+	// OrphanTimeout is how long a connection without any live subflow waits
+	// for another to be opened; 0 means 60 s, negative not at all. Plain TCP
+	// never waits.
+	OrphanTimeout time.Duration
+
+	// KeepAlive is how long a subflow must be idle before it is probed, and
+	// the time between probes, the ninth of which ends it; 0 means 15 s,
+	// negative no probes.
+	KeepAlive time.Duration
+
+	// Logger is told about connections: at level Info that they begin and
+	// end, at Warn that they fall back to plain TCP, at Debug about their
+	// subflows. Nil means silence.
+	Logger *slog.Logger
+
+	// Trace is told about connections and, if asked, every segment.
+	Trace *Trace
+}
+
+// FallbackPolicy says whether plain TCP will do where MPTCP is not possible.
+type FallbackPolicy uint8
+
+// Policies.
+const (
+	FallbackAllow  FallbackPolicy = iota // go on with plain TCP
+	FallbackRefuse                       // end the connection with ErrFallback
+)
+
+// Bounds and defaults of a Config.
+const (
+	defaultReadBuffer  = 6 << 20
+	defaultWriteBuffer = 4 << 20
+	minBuffer          = 4 << 10
+	maxBuffer          = 1 << 30
+)
+
+// Clone returns a copy of c.
+func (c *Config) Clone() *Config {
+	d := *c
+	return &d
+}
+
+// Validate reports the first field that is out of range.
+func (c *Config) Validate() error {
+	for _, f := range []struct {
+		field              string
+		value, least, most int
+	}{
+		{"MaxSubflows", c.MaxSubflows, 1, scheduler.MaxSubflows},
+		{"MaxRemotes", c.MaxRemotes, 1, 64},
+		{"ReadBuffer", c.ReadBuffer, minBuffer, maxBuffer},
+		{"WriteBuffer", c.WriteBuffer, minBuffer, maxBuffer},
+	} {
+		if f.value != 0 && (f.value < f.least || f.value > f.most) {
+			return fmt.Errorf("mptcp: Config.%s %d is neither 0 nor between %d and %d", f.field, f.value, f.least, f.most)
+		}
+	}
+	if c.Fallback > FallbackRefuse {
+		return fmt.Errorf("mptcp: Config.Fallback %d is unknown", c.Fallback)
+	}
+	return nil
+}
+
+func (c *Config) readBuffer() int {
+	if c.ReadBuffer == 0 {
+		return defaultReadBuffer
+	}
+	return c.ReadBuffer
+}
+
+func (c *Config) writeBuffer() int {
+	if c.WriteBuffer == 0 {
+		return defaultWriteBuffer
+	}
+	return c.WriteBuffer
+}
+
+// forHost returns the configuration in the form that the host takes.
+func (c *Config) forHost() (host.ConnConfig, error) {
+	if err := c.Validate(); err != nil {
+		return host.ConnConfig{}, err
+	}
+	hc := host.ConnConfig{
+		Plain:         c.Plain,
+		RequireMPTCP:  !c.Plain && c.Fallback == FallbackRefuse,
+		Checksum:      c.Checksum,
+		Scheduler:     c.Scheduler,
+		Congestion:    c.Congestion,
+		PathManager:   c.PathManager,
+		Limits:        pathmgr.Limits{Subflows: c.MaxSubflows, Accepted: c.MaxRemotes},
+		ReadBuffer:    c.readBuffer(),
+		WriteBuffer:   c.writeBuffer(),
+		OrphanTimeout: c.OrphanTimeout,
+	}
+	keep := newKeepAlive(c.KeepAlive)
+	keep.forHost(&hc)
+	var err error
+	if hc.Scheduler == nil {
+		if hc.Scheduler, err = scheduler.ByName("default"); err != nil {
+			return hc, err
+		}
+	}
+	if hc.Congestion == nil {
+		if hc.Congestion, err = cc.ByName("default"); err != nil {
+			return hc, err
+		}
+	}
+	if hc.PathManager == nil {
+		hc.PathManager, err = pathmgr.ByName(pathmgr.Default)
+	}
+	return hc, err
+}

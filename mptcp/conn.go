@@ -1,0 +1,375 @@
+package mptcp
+
+import (
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gomptcp/gomptcp/internal/host"
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
+)
+
+// Conn is a connection: MPTCP, or plain TCP if it was asked for or the peer,
+// or a box on the way, speaks nothing else. It implements net.Conn and the
+// further methods of *net.TCPConn that make sense without a file descriptor.
+// Its methods may be called concurrently; Reads, and Writes, take turns.
+//
+// The addresses of a Conn are those of its first subflow and never change.
+type Conn struct {
+	stack         *Stack       // immutable
+	local, remote *net.TCPAddr // immutable
+	trace         *tracer      // immutable
+	lowWater      int          // immutable: free bytes of send buffer that wake a writer
+	refuses       bool         // immutable: ends rather than fall back to plain TCP
+
+	inbox       inbox
+	read, write side
+	done        chan struct{} // closed when the application, or the Stack, closed the connection
+	doneOnce    sync.Once
+
+	// Lock order: mu, then Stack.mu. Whoever unlocks mu calls kick. All below
+	// is guarded by mu.
+	mu        sync.Mutex
+	core      *host.Conn
+	timer     *time.Timer        // nil until it is first needed
+	armed     mono.Time          // when timer fires; 0 = not
+	accepted  *host.Listener     // to be woken after unlock
+	changed   chan struct{}      // closed at the next event; nil if nobody waits for one
+	joins     map[int]chan error // results that AddSubflow waits for, by subflow
+	err       error              // why the connection is over; nil if it is not, or was closed in order
+	proven    bool               // joins were allowed at some time
+	reset     reason.Reset       // MP_TCPRST code of the last subflow that the peer reset
+	keepAlive keepAlive
+	linger    bool // Close lets data written before be delivered
+	readShut  bool // CloseRead was called
+	writeShut bool // CloseWrite was called
+	closed    bool // Close was called
+	dead      bool // the Stack is closed: touch core no more
+}
+
+// newConn makes the driver's side of hc. s.mu must be held.
+func (s *Stack) newConn(hc *host.Conn, cfg *Config) *Conn {
+	c := &Conn{
+		stack:     s,
+		core:      hc,
+		local:     net.TCPAddrFromAddrPort(hc.LocalAddr()),
+		remote:    net.TCPAddrFromAddrPort(hc.RemoteAddr()),
+		lowWater:  min(cfg.writeBuffer()/4, maxLowWater),
+		read:      newSide(),
+		write:     newSide(),
+		done:      make(chan struct{}),
+		linger:    true,
+		refuses:   cfg.Fallback == FallbackRefuse && !cfg.Plain,
+		keepAlive: newKeepAlive(cfg.KeepAlive),
+	}
+	c.trace = newTracer(cfg, hc.LocalAddr(), hc.RemoteAddr())
+	hc.User = c
+	return c
+}
+
+const (
+	// maxLowWater is how much room wakes a writer at the latest.
+	maxLowWater = 128 << 10
+	// writeChunk is how much is copied under one hold of the lock, so that a
+	// long Write does not keep arriving segments waiting.
+	writeChunk = 256 << 10
+)
+
+// LocalAddr returns the local address of the first subflow, a *net.TCPAddr.
+func (c *Conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr returns the remote address of the first subflow, a *net.TCPAddr.
+func (c *Conn) RemoteAddr() net.Addr { return c.remote }
+
+// Read reads what has arrived, in order, into p. After the peer closed its
+// side in order it returns io.EOF.
+func (c *Conn) Read(p []byte) (int, error) {
+	n, err := c.readSome(p)
+	return n, c.opError("read", err)
+}
+
+func (c *Conn) readSome(p []byte) (int, error) {
+	if err := c.read.begin(c.done); err != nil {
+		return 0, err
+	}
+	defer c.read.end()
+	if len(p) == 0 {
+		return 0, nil
+	}
+	return c.awaitRead(func(now mono.Time) int { return c.core.Read(now, p) })
+}
+
+// awaitRead waits until something can be read and calls take for it under
+// c.mu. It returns what take does. The caller has its turn.
+func (c *Conn) awaitRead(take func(mono.Time) int) (int, error) {
+	for {
+		c.mu.Lock()
+		if isClosed(c.done) {
+			c.leave()
+			return 0, net.ErrClosed
+		}
+		if !c.readShut && c.core.Readable() > 0 {
+			n := take(c.stack.now())
+			c.unlock()
+			return n, nil
+		}
+		err := c.readEnd()
+		if err == nil {
+			c.read.want = 1
+		}
+		c.leave()
+		if err != nil {
+			return 0, err
+		}
+		if err := c.read.sleep(c.done); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// readEnd returns why nothing more can be read, nil if something may come.
+// c.mu must be held.
+func (c *Conn) readEnd() error {
+	switch {
+	case c.readShut || c.core.EOF():
+		return io.EOF
+	case !c.core.Closed():
+		return nil
+	case c.err != nil:
+		return c.err
+	}
+	return io.EOF
+}
+
+// Write writes p. It returns once all of p is in the send buffer, from where
+// it is delivered, and delivered again on another subflow if need be, as long
+// as the connection lives.
+func (c *Conn) Write(p []byte) (int, error) {
+	n, err := c.writeAll(p)
+	return n, c.opError("write", err)
+}
+
+func (c *Conn) writeAll(p []byte) (int, error) {
+	if err := c.write.begin(c.done); err != nil {
+		return 0, err
+	}
+	defer c.write.end()
+	return c.writeTurn(p)
+}
+
+// writeTurn writes all of p. The caller has its turn.
+func (c *Conn) writeTurn(p []byte) (int, error) {
+	total := 0
+	for {
+		c.mu.Lock()
+		if err := c.writeEnd(); err != nil {
+			c.leave()
+			return total, err
+		}
+		n := c.core.Write(c.stack.now(), p[:min(len(p), writeChunk)])
+		total += n
+		p = p[n:]
+		full := n == 0 && len(p) > 0
+		if full {
+			c.write.want = min(len(p), max(c.lowWater, 1))
+		}
+		c.unlock()
+		switch {
+		case len(p) == 0:
+			return total, nil
+		case full:
+			if err := c.write.sleep(c.done); err != nil {
+				return total, err
+			}
+		case c.write.deadline.expired():
+			return total, errExpired
+		}
+	}
+}
+
+// writeEnd returns why nothing more can be written, nil if something can.
+// c.mu must be held.
+func (c *Conn) writeEnd() error {
+	switch {
+	case isClosed(c.done):
+		return net.ErrClosed
+	case c.core.Closed() && c.err != nil:
+		return c.err
+	case c.writeShut || c.core.Closed():
+		return syscall.EPIPE
+	}
+	return nil
+}
+
+// Close closes the connection. Data written before is still delivered, in the
+// background, unless SetLinger(0) was called. If data that arrived was not
+// read, or more arrives, the connection is reset, so that the peer learns that
+// nobody reads what it sends.
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.leave()
+		return c.opError("close", net.ErrClosed)
+	}
+	c.closed = true
+	c.finish()
+	if c.dead {
+		c.leave()
+		return nil
+	}
+	if now := c.stack.now(); c.linger {
+		c.core.Close(now)
+	} else {
+		c.core.Abort(now)
+		c.core.Close(now)
+	}
+	c.unlock()
+	return nil
+}
+
+// finish makes every call that waits, or comes later, fail with net.ErrClosed.
+func (c *Conn) finish() {
+	c.doneOnce.Do(func() { close(c.done) })
+	c.read.deadline.stop()
+	c.write.deadline.stop()
+}
+
+// kill ends the connection together with its Stack.
+func (c *Conn) kill() {
+	c.mu.Lock()
+	c.finish()
+	if !c.dead {
+		c.core.Abort(c.stack.now())
+		c.core.Close(c.stack.now())
+		c.pump()
+		c.dead = true
+	}
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.leave()
+}
+
+// abort resets the connection without a Close, for one that the application
+// never got.
+func (c *Conn) abort() {
+	c.mu.Lock()
+	c.finish()
+	if !c.dead {
+		c.core.Abort(c.stack.now())
+		c.core.Close(c.stack.now())
+	}
+	c.unlock()
+}
+
+// CloseWrite ends the outgoing stream: the peer reads io.EOF after all that
+// was written. Reading goes on.
+func (c *Conn) CloseWrite() error {
+	return c.set("close", func(now mono.Time) {
+		c.writeShut = true
+		c.core.CloseWrite(now)
+	})
+}
+
+// CloseRead drops what has arrived and will arrive; Read returns io.EOF.
+func (c *Conn) CloseRead() error {
+	return c.set("close", func(mono.Time) {
+		c.readShut = true
+		c.core.CloseRead()
+	})
+}
+
+// set changes the connection under its lock, unless it was closed.
+func (c *Conn) set(op string, change func(now mono.Time)) error {
+	c.mu.Lock()
+	if c.dead || isClosed(c.done) {
+		c.leave()
+		return c.opError(op, net.ErrClosed)
+	}
+	change(c.stack.now())
+	c.unlock()
+	return nil
+}
+
+// SetDeadline sets the deadlines of reads and writes. Like those of any
+// net.Conn they are instants: calls that wait when they pass, and calls made
+// after that, fail with os.ErrDeadlineExceeded until they are moved. A zero t
+// takes them away.
+func (c *Conn) SetDeadline(t time.Time) error {
+	return c.setDeadlines(t, &c.read, &c.write)
+}
+
+// SetReadDeadline sets the deadline of reads.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadlines(t, &c.read) }
+
+// SetWriteDeadline sets the deadline of writes. A Write that fails because of
+// it may have written a part, whose length it returns.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadlines(t, &c.write) }
+
+func (c *Conn) setDeadlines(t time.Time, sides ...*side) error {
+	if isClosed(c.done) {
+		return c.opError("set", net.ErrClosed)
+	}
+	for _, s := range sides {
+		s.deadline.set(t)
+	}
+	return nil
+}
+
+// SetLinger says what Close does with data not yet delivered: with sec 0 it
+// resets the connection (RFC 8684, Section 3.5: MP_FASTCLOSE) and drops the
+// data; otherwise the data is delivered in the background, however long that
+// takes.
+func (c *Conn) SetLinger(sec int) error {
+	return c.set("set", func(mono.Time) { c.linger = sec != 0 })
+}
+
+// SetNoDelay says whether small writes are sent at once, which is the
+// default, or may wait for earlier ones to be acknowledged (Nagle's
+// algorithm).
+func (c *Conn) SetNoDelay(noDelay bool) error {
+	return c.set("set", func(mono.Time) { c.core.SetNagle(!noDelay) })
+}
+
+// SetKeepAlive turns keepalive probes on each subflow, which are on by
+// default, on or off.
+func (c *Conn) SetKeepAlive(on bool) error {
+	return c.SetKeepAliveConfig(net.KeepAliveConfig{Enable: on, Idle: -1, Interval: -1, Count: -1})
+}
+
+// SetKeepAlivePeriod sets how long a subflow is idle before the first probe,
+// and the time between probes.
+func (c *Conn) SetKeepAlivePeriod(d time.Duration) error {
+	return c.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: d, Interval: d, Count: -1})
+}
+
+// SetKeepAliveConfig configures keepalive probes as *net.TCPConn does: a zero
+// field stands for its default of 15 s, 15 s and 9 probes, a negative one
+// leaves what is set.
+func (c *Conn) SetKeepAliveConfig(config net.KeepAliveConfig) error {
+	return c.set("set", func(now mono.Time) {
+		var hc host.ConnConfig
+		c.keepAlive.apply(config)
+		c.keepAlive.forHost(&hc)
+		c.core.SetKeepAlive(now, hc.Subflow.KeepAlive)
+	})
+}
+
+// MultipathTCP reports whether the connection speaks MPTCP, as the method of
+// *net.TCPConn does. Info says more.
+func (c *Conn) MultipathTCP() (bool, error) {
+	c.mu.Lock()
+	defer c.leave()
+	if isClosed(c.done) {
+		return false, c.opError("get", net.ErrClosed)
+	}
+	return c.core.IsMPTCP(), nil
+}
+
+// opError wraps an error of this connection.
+func (c *Conn) opError(op string, err error) error {
+	return opError(op, c.local, c.remote, err)
+}

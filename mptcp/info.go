@@ -1,0 +1,156 @@
+package mptcp
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/gomptcp/gomptcp/internal/host"
+	"github.com/gomptcp/gomptcp/internal/mpconn"
+	"github.com/gomptcp/gomptcp/internal/reason"
+)
+
+// Info is a snapshot of a connection. Bytes are those of payload.
+type Info struct {
+	State    string // of the data level: OPENING, ESTAB, FIN-WAIT-1, ... CLOSED (RFC 8684, Appendix D)
+	MPTCP    bool   // speaks MPTCP
+	Fallback string // why it does not; "" if it does
+	Checksum bool   // DSS checksums are in use
+	Token    uint32 // ours, by which the peer's subflows join
+	Close    string // how the connection ended; "" while it goes on
+
+	Subflows       int // that may carry data now
+	SubflowsOpened int // ever
+
+	BytesSent       uint64 // every copy counted
+	BytesAcked      uint64
+	BytesReceived   uint64 // each byte once
+	BytesDuplicate  uint64 // received again
+	BytesReinjected uint64 // sent again on another subflow
+
+	Unsent     int // bytes written and never sent
+	Unacked    int // bytes sent and not acknowledged by the peer's connection
+	Readable   int // bytes that can be read
+	OutOfOrder int // bytes received beyond a hole
+	SendWindow int // bytes that the peer's window allows
+}
+
+// Info returns a snapshot. It never waits for the network.
+func (c *Conn) Info() Info {
+	c.mu.Lock()
+	defer c.leave()
+	i := c.core.Info()
+	info := Info{
+		State: i.State.String(), MPTCP: i.MPTCP, Checksum: i.Checksum, Token: uint32(i.Token),
+		Subflows: i.Subflows, SubflowsOpened: i.Opened,
+		BytesSent: i.Stats.BytesSent, BytesAcked: i.Stats.BytesAcked,
+		BytesReceived: i.Stats.BytesReceived, BytesDuplicate: i.Stats.BytesDuplicate,
+		BytesReinjected: i.Stats.BytesReinjected,
+		Unsent:          i.Unsent, Unacked: i.Unacked, Readable: i.Readable, OutOfOrder: i.OutOfOrder,
+		SendWindow: i.SendWindow,
+	}
+	if i.Fallback != reason.FallbackNone {
+		info.Fallback = i.Fallback.String()
+	}
+	if c.core.Closed() {
+		info.Close = i.Close.String()
+	}
+	return info
+}
+
+// SubflowInfo is a snapshot of a subflow. Sizes and windows are in bytes,
+// rates in bytes a second.
+type SubflowInfo struct {
+	ID            int    // 0 is the first; IDs are not used again
+	Link          string // name of the local address' link; "" if it is gone
+	Local, Remote netip.AddrPort
+	State         string // of TCP: SYN-SENT, ESTABLISHED, ... (RFC 9293)
+	Up            bool   // may carry data
+	Backup        bool   // we asked the peer to send here only as a last resort
+	PeerBackup    bool   // the peer asked that of us
+
+	SRTT, RTTVar, MinRTT time.Duration // 0 before the first measurement
+	RTO                  time.Duration
+
+	Cwnd     int
+	Ssthresh int // 0 before the first loss
+	InFlight int
+	MSS      int
+
+	BytesSent          uint64 // payload, every copy counted
+	BytesAcked         uint64
+	BytesReceived      uint64
+	BytesRetransmitted uint64 // sent again here
+	BytesReinjected    uint64 // first sent elsewhere and sent again here
+
+	PacingRate   float64 // 0 = not paced
+	DeliveryRate float64 // 0 = unknown
+	LossRate     float64 // 0 to 1, smoothed
+
+	Close string // how it ended; "" while it lives
+}
+
+// Subflows returns snapshots of all subflows: those that ended lately, of
+// which a bounded number is remembered, then the live ones.
+func (c *Conn) Subflows() []SubflowInfo {
+	c.mu.Lock()
+	all := c.core.AppendSubflows(nil)
+	c.leave()
+	locals := c.stack.network.Locals()
+	out := make([]SubflowInfo, len(all))
+	for i := range all {
+		out[i] = subflowInfo(&all[i])
+		for _, l := range locals {
+			if l.Addr == all[i].Local.Addr() {
+				out[i].Link = l.Link
+			}
+		}
+	}
+	return out
+}
+
+func subflowInfo(s *mpconn.SubflowInfo) SubflowInfo {
+	t := &s.TCP
+	info := SubflowInfo{
+		ID: s.ID, Local: s.Local, Remote: s.Remote,
+		State: t.State.String(), Up: s.Up, Backup: s.Backup, PeerBackup: s.PeerBackup,
+		SRTT: t.SRTT, RTTVar: t.RTTVar, MinRTT: t.MinRTT, RTO: t.RTO,
+		Cwnd: t.Cwnd, InFlight: t.InFlight, MSS: t.MSS,
+		BytesSent: t.BytesSent, BytesAcked: t.BytesAcked, BytesReceived: t.BytesReceived,
+		BytesRetransmitted: t.BytesRetransmitted, BytesReinjected: s.BytesReinjected,
+		PacingRate: t.PacingRate, DeliveryRate: t.DeliveryRate, LossRate: t.LossRate,
+	}
+	if t.Ssthresh < 1<<40 { // +Inf does not fit an int
+		info.Ssthresh = int(t.Ssthresh)
+	}
+	if s.Close != reason.CloseNone {
+		info.Close = s.Close.String()
+	}
+	return info
+}
+
+// Counters are what a Stack did since it was made.
+type Counters struct {
+	Dialed   uint64 // connections begun here
+	Accepted uint64 // connections begun by peers
+	Joined   uint64 // subflows begun by peers
+
+	ResetsSent uint64            // to segments of no connection
+	Drops      map[string]uint64 // segments dropped before they reached a connection, by reason
+
+	Conns    int // connections now, those being closed included
+	TimeWait int // subflows in TIME-WAIT now
+}
+
+// countersOf adds the drops that the host did not see to what it counted.
+func countersOf(h host.Counters, drops *[reason.NumDrops]uint64) Counters {
+	c := Counters{
+		Dialed: h.Dialed, Accepted: h.Accepted, Joined: h.Joined, ResetsSent: h.ResetsSent,
+		Drops: make(map[string]uint64), Conns: h.Conns, TimeWait: h.TimeWait,
+	}
+	for r := range reason.NumDrops {
+		if n := h.Drops[r] + drops[r]; n > 0 {
+			c.Drops[r.String()] = n
+		}
+	}
+	return c
+}

@@ -1,0 +1,53 @@
+package mptcp
+
+import "github.com/gomptcp/gomptcp/internal/pathmgr"
+
+// PathManager decides which subflows a connection has: it answers events with
+// commands. It is made for each connection and called under its lock: it must
+// be quick, must not wait, and must not call methods of a Conn, Listener or
+// Stack.
+type PathManager = pathmgr.Policy
+
+// PathManagerFactory makes the path manager of a new connection.
+type PathManagerFactory = pathmgr.Factory
+
+// PathManagerByName returns the path manager called name.
+func PathManagerByName(name string) (PathManagerFactory, error) { return pathmgr.ByName(name) }
+
+// PathManagerNames returns the names that PathManagerByName knows, sorted.
+func PathManagerNames() []string { return pathmgr.Names() }
+
+// What path managers see and say.
+type (
+	PathView    = pathmgr.View
+	PathLimits  = pathmgr.Limits
+	PathSubflow = pathmgr.Subflow
+	PathRemote  = pathmgr.Remote
+	PathEvent   = pathmgr.Event
+	PathCommand = pathmgr.Command
+)
+
+// Kinds of PathEvent.
+const (
+	PathChooseInitial    = pathmgr.ChooseInitial
+	PathEstablished      = pathmgr.Established
+	PathAddrAnnounced    = pathmgr.AddrAnnounced
+	PathAddrWithdrawn    = pathmgr.AddrWithdrawn
+	PathLocalAddrUp      = pathmgr.LocalAddrUp
+	PathLocalAddrDown    = pathmgr.LocalAddrDown
+	PathSubflowUp        = pathmgr.SubflowUp
+	PathSubflowLost      = pathmgr.SubflowLost
+	PathDataQueued       = pathmgr.DataQueued
+	PathSharedBottleneck = pathmgr.SharedBottleneck
+	PathTick             = pathmgr.Tick
+)
+
+// Verbs of PathCommand.
+const (
+	PathOpenSubflow  = pathmgr.OpenSubflow
+	PathCloseSubflow = pathmgr.CloseSubflow
+	PathAnnounceAddr = pathmgr.AnnounceAddr
+	PathWithdrawAddr = pathmgr.WithdrawAddr
+	PathSetBackup    = pathmgr.SetBackup
+	PathWake         = pathmgr.Wake
+)

@@ -1,0 +1,39 @@
+// Package netstack puts the MPTCP stack of package mptcp on top of gVisor's
+// network stack, which supplies IPv4 and IPv6, ICMP, routes and links. gVisor
+// is used as it is: the stack is registered with it in the place of TCP.
+//
+// A Host is a computer of its own inside the process. It gets addresses by
+// links, and every link whose address can reach the peer is a path:
+//
+//	a1, b1 := netstack.NewPipe(netstack.PipeConfig{})
+//	server, err := netstack.New(netstack.Config{})
+//	...
+//	err = server.AddLink(netstack.LinkConfig{
+//		Name:  "wifi",
+//		Link:  b1,
+//		Addrs: []netip.Prefix{netip.MustParsePrefix("10.0.1.2/24")},
+//	})
+//	...
+//	listener, err := server.Listen("mptcp", ":80")
+//
+// and likewise a client host with a1, whose Dial("mptcp", "10.0.1.2:80")
+// reaches that listener. Links are pipes between two hosts of a process
+// (NewPipe), TUN devices towards the operating system (OpenTUN), or any
+// stack.LinkEndpoint of gVisor's. Pipes and TUNs can be shaped to a rate, a
+// delay, a loss and so on; NewTap records what crosses a link for Wireshark.
+//
+// Hosts that are joined by pipes work in the virtual time of testing/synctest.
+// gVisor's own TCP does not.
+//
+// # How packets travel
+//
+// A link's goroutine, for a perfect pipe that of the sender, brings a packet
+// up to Stack.Deliver; the payload stays where it lies, held by a reference.
+// Outbound, the blocks of send queues are gVisor's buffer views and packets
+// share them, so that between the application's two buffers nothing is copied
+// on the way. Links that take super-segments (gVisor: host GSO) get them
+// whole.
+//
+// Counters of packets are gVisor's: Host.GVisor().Stats().TCP tells of segments
+// sent and received, wrong checksums, and packets that could not be sent.
+package netstack

@@ -1,0 +1,63 @@
+package netstack
+
+import (
+	"net/netip"
+	"sync"
+
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+
+	"github.com/gomptcp/gomptcp/internal/wire"
+	"github.com/gomptcp/gomptcp/mptcp"
+)
+
+// inbound is memory for a packet on its way into the mptcp.Stack, which keeps
+// none of it.
+type inbound struct {
+	batch [1]mptcp.Packet
+	views [][]byte
+	held  []any
+}
+
+var inboundPool = sync.Pool{New: func() any { return new(inbound) }}
+
+func (in *inbound) free() {
+	clear(in.views)
+	clear(in.held)
+	in.views, in.held = in.views[:0], in.held[:0]
+	in.batch[0] = mptcp.Packet{}
+	inboundPool.Put(in)
+}
+
+// receive hands an inbound TCP packet to the mptcp.Stack, its payload as it
+// lies in the packet. It runs on the goroutine of the link.
+func (a *adapter) receive(id stack.TransportEndpointID, pkt *stack.PacketBuffer) {
+	src, dst := fromAddress(id.RemoteAddress), fromAddress(id.LocalAddress)
+	if src.Is4In6() || dst.Is4In6() {
+		// Such addresses are for use inside a host only: a reply would leave by
+		// IPv4.
+		a.stats.InvalidSegmentsReceived.Increment()
+		return
+	}
+	in := inboundPool.Get().(*inbound)
+	defer in.free()
+	tcp := pkt.TransportHeader().Slice()
+	in.views, in.held = dataOf(pkt, in.views, in.held)
+	// RFC 9293, Section 3.1: "The sender MUST generate [the checksum] and the
+	// receiver MUST check it".
+	if !pkt.RXChecksumValidated && wire.TCPChecksum(src, dst, tcp, in.views) != 0 {
+		a.stats.ChecksumErrors.Increment()
+		return
+	}
+	a.stats.ValidSegmentsReceived.Increment()
+	tos, _ := pkt.Network().TOS()
+	srcPort, dstPort := wire.Ports(tcp)
+	in.batch[0] = mptcp.Packet{
+		Src:     netip.AddrPortFrom(src, srcPort),
+		Dst:     netip.AddrPortFrom(dst, dstPort),
+		Header:  tcp,
+		Payload: in.views,
+		Owner:   pkt.IncRef(),
+		ECN:     tos & uint8(wire.CE),
+	}
+	a.core.Deliver(in.batch[:])
+}

@@ -1,0 +1,244 @@
+package netstack
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/wire"
+	"github.com/gomptcp/gomptcp/mptcp"
+)
+
+// maxHeaders is the most that IP and TCP headers take of the 64 KiB of a
+// super-segment.
+const maxHeaders = header.IPv4MaximumHeaderSize + header.TCPHeaderMaximumSize
+
+// maxRoutes bounds the cache of routes; beyond it, it starts anew.
+const maxRoutes = 4096
+
+// adapter is the mptcp.Network of a host: it turns packets into those of
+// gVisor and back.
+type adapter struct {
+	gvisor *stack.Stack
+	stats  tcpip.TCPStats // those of gvisor: other protocols' numbers are there as well
+	core   *mptcp.Stack   // set before the first packet
+
+	locals atomic.Pointer[[]mptcp.LocalAddr]
+
+	mu     sync.RWMutex
+	routes map[path]*stack.Route // guarded by mu; each holds a reference
+}
+
+var _ mptcp.Network = (*adapter)(nil)
+
+// path is a local and a remote address.
+type path struct{ local, remote netip.Addr }
+
+// route returns a route for the path, nil if there is none. The caller
+// releases it.
+func (a *adapter) route(p path) *stack.Route {
+	a.mu.RLock()
+	r := a.routes[p]
+	if r != nil {
+		r.Acquire()
+	}
+	a.mu.RUnlock()
+	if r != nil {
+		return r
+	}
+	return a.findRoute(p)
+}
+
+// findRoute asks gVisor and remembers the answer.
+func (a *adapter) findRoute(p path) *stack.Route {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r := a.routes[p]; r != nil {
+		r.Acquire()
+		return r
+	}
+	r, err := a.gvisor.FindRoute(0, toAddress(p.local), toAddress(p.remote), protocolOf(p.remote), false)
+	if err != nil {
+		return nil
+	}
+	if len(a.routes) >= maxRoutes {
+		a.dropRoutes()
+	}
+	r.Acquire()
+	a.routes[p] = r
+	return r
+}
+
+// forgetRoute drops a route that failed.
+func (a *adapter) forgetRoute(p path) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r := a.routes[p]; r != nil {
+		r.Release()
+		delete(a.routes, p)
+	}
+}
+
+// forgetRoutes empties the cache, since links or addresses changed.
+func (a *adapter) forgetRoutes() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.dropRoutes()
+}
+
+// dropRoutes is called with mu held.
+func (a *adapter) dropRoutes() {
+	for _, r := range a.routes {
+		r.Release()
+	}
+	clear(a.routes)
+}
+
+// Locals implements mptcp.Network.
+func (a *adapter) Locals() []mptcp.LocalAddr { return *a.locals.Load() }
+
+// Path implements mptcp.Network.
+func (a *adapter) Path(local, remote netip.Addr) (mptcp.PathInfo, bool) {
+	r := a.route(path{local, remote})
+	if r == nil {
+		return mptcp.PathInfo{}, false
+	}
+	defer r.Release()
+	info := mptcp.PathInfo{MTU: int(r.MTU())}
+	if r.HasHostGSOCapability() {
+		info.SegmentMax = int(r.GSOMaxSize()) - maxHeaders
+	}
+	return info, true
+}
+
+// Source implements mptcp.Network.
+func (a *adapter) Source(remote netip.Addr) (netip.Addr, bool) {
+	r := a.route(path{remote: remote})
+	if r == nil {
+		return netip.Addr{}, false
+	}
+	defer r.Release()
+	return fromAddress(r.LocalAddress()), true
+}
+
+// Allocator implements mptcp.Network.
+func (a *adapter) Allocator() mptcp.BlockAllocator { return allocator{} }
+
+// Send implements mptcp.Network.
+func (a *adapter) Send(batch []mptcp.Packet) {
+	for i := range batch {
+		p := &batch[i]
+		on := path{p.Src.Addr(), p.Dst.Addr()}
+		r := a.route(on)
+		if r == nil {
+			a.stats.SegmentSendErrors.Increment()
+			continue
+		}
+		if !a.send(r, p) {
+			a.forgetRoute(on)
+		}
+		r.Release()
+	}
+}
+
+// send sends one packet, cut if the link can't take it whole. It returns false
+// when the route is no longer of use.
+//
+// gVisor fragments a packet that exceeds the MTU of the route, DF or not, so
+// none may: what the route says now counts, not what the connection once
+// heard.
+func (a *adapter) send(r *stack.Route, p *mptcp.Packet) bool {
+	size := 0
+	for _, v := range p.Payload {
+		size += len(v)
+	}
+	most := int(r.MTU()) - len(p.Header)
+	switch {
+	case size <= most && (p.SegSize == 0 || size <= p.SegSize):
+		return a.write(r, p, stack.GSO{})
+	case p.SegSize > 0 && p.SegSize <= most && r.HasHostGSOCapability() && size+maxHeaders <= int(r.GSOMaxSize()):
+		return a.write(r, p, gsoOf(r, p.SegSize))
+	}
+	return a.sendCut(r, p, most)
+}
+
+// sendCut sends a packet as several of at most most payload bytes.
+func (a *adapter) sendCut(r *stack.Route, p *mptcp.Packet, most int) bool {
+	var whole, part wire.Segment
+	if most <= 0 || wire.Parse(p.Header, &whole) != reason.DropNone {
+		a.stats.SegmentSendErrors.Increment()
+		return true
+	}
+	whole.Payload, whole.Blocks, whole.SegSize = p.Payload, p.Blocks, most
+	if p.SegSize > 0 {
+		whole.SegSize = min(most, p.SegSize)
+	}
+	var head [header.TCPHeaderMaximumSize]byte
+	h := head[:copy(head[:], p.Header)]
+	for cutter := wire.Split(&whole); cutter.Next(&part); {
+		writeHeader(&part, h)
+		one := mptcp.Packet{Src: p.Src, Dst: p.Dst, Header: h, Payload: part.Payload, Blocks: part.Blocks, ECN: p.ECN}
+		if !a.write(r, &one, stack.GSO{}) {
+			return false
+		}
+	}
+	return true
+}
+
+// gsoOf describes a super-segment to be cut into payloads of size bytes.
+func gsoOf(r *stack.Route, size int) stack.GSO {
+	gso := stack.GSO{
+		Type:       stack.GSOTCPv4,
+		NeedsCsum:  true,
+		CsumOffset: header.TCPChecksumOffset,
+		MSS:        uint16(size),
+		L3HdrLen:   header.IPv4MinimumSize,
+		MaxSize:    r.GSOMaxSize(),
+	}
+	if r.NetProto() == header.IPv6ProtocolNumber {
+		gso.Type, gso.L3HdrLen = stack.GSOTCPv6, header.IPv6MinimumSize
+	}
+	return gso
+}
+
+// write makes a packet of gVisor's and sends it. It returns false when the
+// route is no longer of use.
+func (a *adapter) write(r *stack.Route, p *mptcp.Packet, gso stack.GSO) bool {
+	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{
+		ReserveHeaderBytes: len(p.Header) + int(r.MaxHeaderLength()),
+		Payload:            payloadOf(p.Payload, p.Blocks),
+	})
+	defer pkt.DecRef()
+	tcp := header.TCP(pkt.TransportHeader().Push(len(p.Header)))
+	copy(tcp, p.Header)
+	pkt.TransportProtocolNumber = header.TCPProtocolNumber
+	pkt.GSOOptions = gso
+	switch {
+	case gso.Type != stack.GSONone:
+		// The link adds the rest, or leaves it to who cuts the packet.
+		tcp.SetChecksum(r.PseudoHeaderChecksum(header.TCPProtocolNumber, uint16(pkt.Size())))
+	case r.RequiresTXTransportChecksum():
+		wire.PutChecksum(tcp, wire.TCPChecksum(p.Src.Addr(), p.Dst.Addr(), tcp, p.Payload))
+	}
+	err := r.WritePacket(stack.NetworkHeaderParams{
+		Protocol: header.TCPProtocolNumber,
+		TTL:      r.DefaultTTL(),
+		TOS:      p.ECN,
+		DF:       true,
+	}, pkt)
+	switch err.(type) {
+	case nil:
+		a.stats.SegmentsSent.Increment()
+		return true
+	case *tcpip.ErrInvalidEndpointState:
+		a.stats.SegmentSendErrors.Increment()
+		return false
+	}
+	a.stats.SegmentSendErrors.Increment()
+	return true
+}

@@ -1,0 +1,236 @@
+package netstack
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+
+	"github.com/gomptcp/gomptcp/internal/link"
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// Shape says how one direction of a link treats packets: rate, delay, queue,
+// loss and so on. The zero Shape is a perfect link.
+type Shape = link.Config
+
+// LinkStats counts what one direction of a link did.
+type LinkStats struct {
+	Packets    uint64 // that arrived
+	Bytes      uint64 // of them, IP headers included
+	Duplicated uint64
+	Corrupted  uint64
+	Marked     uint64 // with CE
+
+	DroppedQueue uint64
+	DroppedLoss  uint64
+	DroppedDown  uint64
+}
+
+// maxInFlight bounds the bytes on their way in one direction, as a stop to
+// what a link without a rate but with a delay could pile up: 1 s at 2 Gb/s.
+const maxInFlight = 256 << 20
+
+// shaper carries the packets of one direction as a link.Link says. Packets of
+// a perfect link arrive on the sender's goroutine before send returns. All
+// others wait in the order of their arrival; one timer stands for the first of
+// them and hands over, when it fires, all that are due, so that a late timer
+// costs a burst and no throughput.
+type shaper struct {
+	deliver func(*stack.PacketBuffer) // takes over the packet
+	origin  time.Time
+
+	perfect atomic.Bool // nothing to do but to deliver
+	packets atomic.Uint64
+	bytes   atomic.Uint64
+
+	mu      sync.Mutex
+	model   *link.Link  // guarded by mu
+	up      bool        // guarded by mu
+	shape   Shape       // guarded by mu
+	stats   LinkStats   // guarded by mu; Packets and Bytes are kept above
+	queue   flights     // guarded by mu
+	held    int         // guarded by mu; bytes in queue
+	timer   *time.Timer // guarded by mu; nil until needed
+	armed   mono.Time   // guarded by mu; when timer fires; 0 = it does not
+	running bool        // guarded by mu; a goroutine is delivering
+	closed  bool        // guarded by mu
+}
+
+func newShaper(shape Shape, seed, stream uint64, deliver func(*stack.PacketBuffer)) *shaper {
+	s := &shaper{
+		deliver: deliver,
+		origin:  time.Now(),
+		model:   link.New(shape, rand.New(rand.NewPCG(seed, stream))),
+		up:      true,
+	}
+	s.setShape(shape)
+	return s
+}
+
+// now returns the time on the model's clock.
+func (s *shaper) now() mono.Time { return mono.Time(1 + time.Since(s.origin)) }
+
+// setShape changes the shape for packets sent from now on.
+func (s *shaper) setShape(shape Shape) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shape = shape
+	s.model.SetConfig(shape)
+	s.settle()
+}
+
+// setUp cuts the line, with what is on it, or mends it.
+func (s *shaper) setUp(up bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.up = up
+	s.model.SetUp(up)
+	if !up {
+		s.stats.DroppedDown += uint64(s.queue.len())
+		s.drain()
+	}
+	s.settle()
+}
+
+// settle works out whether packets can skip the model. Called with mu held.
+func (s *shaper) settle() { s.perfect.Store(s.up && !s.closed && s.shape == Shape{}) }
+
+// close drops what is on the way and all that comes.
+func (s *shaper) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.drain()
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.settle()
+}
+
+// drain empties the queue. Called with mu held.
+func (s *shaper) drain() {
+	for s.queue.len() > 0 {
+		s.queue.pop().DecRef()
+	}
+	s.held = 0
+}
+
+// snapshot returns the counters.
+func (s *shaper) snapshot() LinkStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.stats
+	st.Packets, st.Bytes = s.packets.Load(), s.bytes.Load()
+	return st
+}
+
+// send takes over an inbound packet of the far end and brings it there.
+func (s *shaper) send(pkt *stack.PacketBuffer) {
+	if s.perfect.Load() {
+		s.arrive(pkt)
+		return
+	}
+	s.mu.Lock()
+	if s.closed || s.held > maxInFlight {
+		s.stats.DroppedQueue++
+		s.mu.Unlock()
+		pkt.DecRef()
+		return
+	}
+	now := s.now()
+	v := s.model.Offer(now, pkt.Size(), ecnOf(pkt) != wire.NotECT)
+	if v.Drop != link.Delivered {
+		s.countDrop(v.Drop)
+		s.mu.Unlock()
+		pkt.DecRef()
+		return
+	}
+	if v.Mark {
+		s.stats.Marked++
+		pkt = marked(pkt)
+	}
+	if v.Duplicate.Set() {
+		s.stats.Duplicated++
+		s.push(v.Duplicate, pkt.Clone())
+	}
+	if v.Corrupt >= 0 {
+		s.stats.Corrupted++
+		pkt = corrupted(pkt, v.Corrupt)
+	}
+	if v.DeliverAt <= now && s.queue.len() == 0 && !s.running {
+		s.mu.Unlock()
+		s.arrive(pkt)
+		return
+	}
+	s.push(v.DeliverAt, pkt)
+	s.arm(now)
+	s.mu.Unlock()
+}
+
+func (s *shaper) arrive(pkt *stack.PacketBuffer) {
+	s.packets.Add(1)
+	s.bytes.Add(uint64(pkt.Size()))
+	s.deliver(pkt)
+}
+
+// countDrop is called with mu held.
+func (s *shaper) countDrop(d link.Drop) {
+	switch d {
+	case link.DropLoss:
+		s.stats.DroppedLoss++
+	case link.DropDown:
+		s.stats.DroppedDown++
+	default:
+		s.stats.DroppedQueue++
+	}
+}
+
+// push is called with mu held.
+func (s *shaper) push(at mono.Time, pkt *stack.PacketBuffer) {
+	s.queue.push(at, pkt)
+	s.held += pkt.Size()
+}
+
+// arm sees to it that somebody delivers the first packet in time. Called with
+// mu held.
+func (s *shaper) arm(now mono.Time) {
+	if s.running || s.queue.len() == 0 {
+		return // whoever delivers arms when done
+	}
+	at := s.queue.first()
+	if s.armed.Set() && s.armed <= at {
+		return
+	}
+	s.armed = at
+	wait := max(at.Sub(now), 0)
+	if s.timer == nil {
+		s.timer = time.AfterFunc(wait, s.fire)
+		return
+	}
+	s.timer.Reset(wait)
+}
+
+// fire delivers what is due. Only one goroutine at a time does, so that order
+// is kept.
+func (s *shaper) fire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.armed = 0
+	if s.running {
+		return
+	}
+	s.running = true
+	for s.queue.len() > 0 && s.queue.first() <= s.now() {
+		pkt := s.queue.pop()
+		s.held -= pkt.Size()
+		s.mu.Unlock()
+		s.arrive(pkt)
+		s.mu.Lock()
+	}
+	s.running = false
+	s.arm(s.now())
+}
