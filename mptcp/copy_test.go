@@ -22,28 +22,35 @@ var (
 )
 
 func TestCopyThroughAConnection(t *testing.T) {
-	inBubble(t, setup{links: []link.Config{{Rate: 100e6, Delay: 5 * time.Millisecond}}}, func(p *pair) {
-		client, server := p.connect()
-		want := pattern(3 << 20)
-		echo := goResult(func() (int64, error) {
-			defer server.Close()
-			return io.Copy(server, server) // WriteTo: from queue to queue
+	for name, mtu := range map[string]int{"small packets": 1500, "packets worth borrowing": 65535} {
+		t.Run(name, func(t *testing.T) {
+			shape := link.Config{Rate: 100e6, Delay: 5 * time.Millisecond}
+			inBubble(t, setup{links: []link.Config{shape}, mtu: mtu}, copyBothWays)
 		})
-		sent := goResult(func() (int64, error) {
-			n, err := client.ReadFrom(bytes.NewReader(want))
-			return n, errors.Join(err, client.CloseWrite())
-		})
-		var got bytes.Buffer
-		n, err := client.WriteTo(&got)
-		require.NoError(p, err)
-		require.EqualValues(p, len(want), n)
-		require.True(p, bytes.Equal(want, got.Bytes()))
-		for _, ch := range []<-chan result[int64]{echo, sent} {
-			r := <-ch
-			require.NoError(p, r.err)
-			require.EqualValues(p, len(want), r.value)
-		}
+	}
+}
+
+func copyBothWays(p *pair) {
+	client, server := p.connect()
+	want := pattern(3 << 20)
+	echo := goResult(func() (int64, error) {
+		defer server.Close()
+		return io.Copy(server, server) // WriteTo: from queue to queue
 	})
+	sent := goResult(func() (int64, error) {
+		n, err := client.ReadFrom(bytes.NewReader(want))
+		return n, errors.Join(err, client.CloseWrite())
+	})
+	var got bytes.Buffer
+	n, err := client.WriteTo(&got)
+	require.NoError(p, err)
+	require.EqualValues(p, len(want), n)
+	require.True(p, bytes.Equal(want, got.Bytes()))
+	for _, ch := range []<-chan result[int64]{echo, sent} {
+		r := <-ch
+		require.NoError(p, r.err)
+		require.EqualValues(p, len(want), r.value)
+	}
 }
 
 func TestReadFromReturnsTheReadersError(t *testing.T) {
@@ -112,7 +119,7 @@ func TestWriteToObeysTheReadDeadline(t *testing.T) {
 
 // TestCloseDuringWriteTo: what the writer is looking at stays what it is.
 func TestCloseDuringWriteTo(t *testing.T) {
-	inBubble(t, setup{}, func(p *pair) {
+	inBubble(t, setup{mtu: 65535}, func(p *pair) {
 		client, server := p.connect()
 		want := pattern(1 << 20)
 		_, err := server.Write(want)

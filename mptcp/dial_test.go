@@ -178,6 +178,10 @@ func TestDialFromLocalAddr(t *testing.T) {
 }
 
 func TestNamesAreResolvedAndTheirAddressesTriedInTurn(t *testing.T) {
+	// Package net reads its configuration at the first look-up, and must not
+	// do that within a bubble.
+	_, err := fakeResolver(t, func(string) []netip.Addr { return nil }).LookupHost(t.Context(), "first.example")
+	require.Error(t, err)
 	inBubble(t, setup{links: []link.Config{delayed, delayed}}, func(p *pair) {
 		// The first address is dead, the second refuses, the third serves.
 		p.links[0].SetUp(false)

@@ -65,6 +65,7 @@ func serverAddr(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i
 type setup struct {
 	client, server *mptcp.Config
 	links          []link.Config
+	mtu            int // of all links; 0 = 1500
 }
 
 // delayed is a link with a round trip of 20 ms.
@@ -81,7 +82,7 @@ func newPair(t *testing.T, s setup) *pair {
 		p.links = append(p.links, p.net.Join(fmt.Sprintf("link%d", i),
 			simnet.End{Node: p.client, Addr: clientAddr(i)},
 			simnet.End{Node: p.server, Addr: serverAddr(i)},
-			simnet.LinkConfig{Shape: shape, SegmentMax: 60000}))
+			simnet.LinkConfig{Shape: shape, MTU: s.mtu, SegmentMax: 60000}))
 	}
 	return p
 }

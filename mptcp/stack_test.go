@@ -1,7 +1,6 @@
 package mptcp_test
 
 import (
-	"io"
 	"net"
 	"net/netip"
 	"testing"
@@ -69,6 +68,37 @@ type owner func()
 
 func (f owner) DecRef() { f() }
 
+// TestFloodIsDroppedWhileAConnectionIsBusy: Deliver neither waits for the
+// connection nor keeps everything.
+func TestFloodIsDroppedWhileAConnectionIsBusy(t *testing.T) {
+	var enter, leave chan struct{}
+	busy := false
+	server := &mptcp.Config{Trace: &mptcp.Trace{SegmentReceived: func(mptcp.SegmentInfo) {
+		if busy {
+			busy = false
+			enter <- struct{}{}
+			<-leave
+		}
+	}}}
+	inBubble(t, setup{server: server}, func(p *pair) {
+		enter, leave = make(chan struct{}, 1), make(chan struct{})
+		c, s := p.connect()
+		settle(time.Second)
+		busy = true
+		header := make([]byte, 20)
+		header[12] = 5 << 4
+		stray := mptcp.Packet{Src: c.LocalAddr().(*net.TCPAddr).AddrPort(), Dst: p.target(), Header: header}
+		go p.server.Deliver([]mptcp.Packet{stray})
+		<-enter
+		for range 3000 {
+			p.server.Deliver([]mptcp.Packet{stray})
+		}
+		require.EqualValues(p, 3000-2048, p.server.Counters().Drops["inbox full"])
+		close(leave)
+		p.exchange(c, s)
+	})
+}
+
 func TestStrayUnreachableDoesNotHurtAConnection(t *testing.T) {
 	inBubble(t, setup{}, func(p *pair) {
 		client, server := p.connect()
@@ -96,34 +126,11 @@ func TestUnreachableEndsADial(t *testing.T) {
 
 func TestManyConnectionsAtOnce(t *testing.T) {
 	inBubble(t, setup{links: twoLinks}, func(p *pair) {
-		l := p.listenWith(&mptcp.ListenConfig{Stack: p.server.Stack, Backlog: 1000})
+		go echoAll(p.listenWith(&mptcp.ListenConfig{Stack: p.server.Stack, Backlog: 1000}))
 		const n = 200
-		go func() {
-			for {
-				c, err := l.Accept()
-				if err != nil {
-					return
-				}
-				go func() {
-					defer c.Close()
-					io.Copy(c, c)
-				}()
-			}
-		}()
 		results := make(chan error, n)
 		for range n {
-			go func() {
-				c, err := p.client.Dial("mptcp", p.target().String())
-				if err != nil {
-					results <- err
-					return
-				}
-				defer c.Close()
-				if _, err = c.Write(pattern(10_000)); err == nil {
-					_, err = io.ReadFull(c, make([]byte, 10_000))
-				}
-				results <- err
-			}()
+			go func() { results <- p.echo(pattern(10_000)) }()
 		}
 		for range n {
 			require.NoError(p, <-results)

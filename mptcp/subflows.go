@@ -140,8 +140,15 @@ func (c *Conn) command(do func(now mono.Time) bool) error {
 	return err
 }
 
-// SetScheduler changes the scheduler from the next decision on.
+// SetScheduler changes the scheduler from the next decision on; nil means the
+// default one.
 func (c *Conn) SetScheduler(f scheduler.Factory) error {
+	if f == nil {
+		var err error
+		if f, err = scheduler.ByName("default"); err != nil {
+			return c.opError("set", err)
+		}
+	}
 	return c.set("set", func(mono.Time) { c.core.SetScheduler(f) })
 }
 

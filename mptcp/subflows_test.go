@@ -13,6 +13,7 @@ import (
 
 	"github.com/gomptcp/gomptcp/internal/link"
 	"github.com/gomptcp/gomptcp/mptcp"
+	"github.com/gomptcp/gomptcp/scheduler"
 )
 
 // manual is a path manager that leaves everything to the application.
@@ -267,5 +268,58 @@ func TestOrphanTimeout(t *testing.T) {
 		var te *mptcp.TimeoutError
 		require.ErrorAs(p, err, &te)
 		require.Equal(p, 10*time.Second, time.Since(begin))
+	})
+}
+
+func TestSetSchedulerTakesEffect(t *testing.T) {
+	inBubble(t, setup{links: twoLinks}, func(p *pair) {
+		client, server := p.connect()
+		p.exchange(client, server)
+		settle(time.Second)
+		picks := 0
+		require.NoError(p, client.SetScheduler(func() scheduler.Scheduler {
+			return pickLast(func() { picks++ })
+		}))
+		before := live(client)
+		p.transfer(client, server, pattern(100_000))
+		after := live(client)
+		require.NotZero(p, picks)
+		require.Equal(p, before[0].BytesSent, after[0].BytesSent)
+		require.Greater(p, after[1].BytesSent, before[1].BytesSent)
+		require.NoError(p, client.SetScheduler(nil))
+		p.transfer(client, server, pattern(100_000))
+	})
+}
+
+// pickLast sends everything on the last subflow.
+type pickLast func()
+
+func (f pickLast) Pick(v *scheduler.View) scheduler.Decision {
+	f()
+	last := len(v.Subflows) - 1
+	if v.Subflows[last].Room == 0 {
+		return scheduler.Decision{Wait: true}
+	}
+	return scheduler.Decision{Send: 1 << last}
+}
+
+func TestIPv6AndIPv4InOneConnection(t *testing.T) {
+	inBubble(t, setup{links: []link.Config{delayed}}, func(p *pair) {
+		p.net.Join("six", end(p.client, netip.MustParseAddr("2001:db8::1")), end(p.server, netip.MustParseAddr("2001:db8::2")), linkOf(delayed))
+		l := p.listen()
+		c, err := p.client.Dial("mptcp6", "[2001:db8::2]:80")
+		require.NoError(p, err)
+		client := c.(*mptcp.Conn)
+		server, err := l.AcceptMPTCP()
+		require.NoError(p, err)
+		p.conns = append(p.conns, client, server)
+		p.exchange(client, server)
+		settle(5 * time.Second)
+		families := map[bool]int{}
+		for _, s := range live(client) {
+			families[s.Remote.Addr().Is6()]++
+		}
+		require.Equal(p, map[bool]int{true: 1, false: 1}, families)
+		p.transfer(client, server, pattern(1<<20))
 	})
 }

@@ -60,16 +60,21 @@ func (q *flights) pop() *stack.PacketBuffer {
 	}
 }
 
-// ecnOf returns the ECN field of an inbound packet.
-func ecnOf(pkt *stack.PacketBuffer) wire.ECN {
-	b, ok := pkt.Data().PullUp(2)
+// ecnOf returns the ECN field of an IP header, of which two bytes will do.
+func ecnOf(ip []byte) wire.ECN {
 	switch {
-	case !ok:
+	case len(ip) < 2:
 		return wire.NotECT
-	case b[0]>>4 == header.IPv6Version:
-		return wire.ECN(b[1] >> 4 & 3)
+	case ip[0]>>4 == header.IPv6Version:
+		return wire.ECN(ip[1] >> 4 & 3)
 	}
-	return wire.ECN(b[1] & 3)
+	return wire.ECN(ip[1] & 3)
+}
+
+// capable reports whether an inbound packet may be marked.
+func capable(pkt *stack.PacketBuffer) bool {
+	ip, _ := pkt.Data().PullUp(2)
+	return ecnOf(ip) != wire.NotECT
 }
 
 // marked replaces an inbound packet by a copy with CE set.

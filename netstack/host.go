@@ -146,38 +146,38 @@ func (h *Host) check(cfg *LinkConfig) error {
 	case h.closed:
 		return errors.New("host is closed")
 	case cfg.Name == "":
-		return errors.New("Name is empty")
+		return errors.New("no Name")
 	case cfg.Link == nil:
-		return errors.New("Link is nil")
+		return errors.New("no Link")
 	case h.find(cfg.Name) != nil:
-		return errors.New("Name is in use")
+		return errors.New("another link has this Name")
 	case len(cfg.Addrs) == 0:
-		return errors.New("Addrs is empty")
+		return errors.New("no Addrs")
 	}
 	for _, p := range cfg.Addrs {
 		switch a := p.Addr(); {
 		case !p.IsValid() || a.IsUnspecified() || a.IsMulticast() || a.Is4In6() || a.Zone() != "":
-			return fmt.Errorf("Addrs: %v is no address of a host", p)
+			return fmt.Errorf("in Addrs: %v is no address of a host", p)
 		case a.Is6() && cfg.Link.MTU() < header.IPv6MinimumMTU:
-			return fmt.Errorf("Addrs: %v: the link's MTU of %d is less than the %d of IPv6", p, cfg.Link.MTU(), header.IPv6MinimumMTU)
+			return fmt.Errorf("in Addrs: %v: the link's MTU of %d is less than the %d of IPv6", p, cfg.Link.MTU(), header.IPv6MinimumMTU)
 		}
 		for _, l := range h.links {
 			if slices.ContainsFunc(l.Addrs, func(q netip.Prefix) bool { return q.Addr() == p.Addr() }) {
-				return fmt.Errorf("Addrs: %v is in use on link %q", p.Addr(), l.Name)
+				return fmt.Errorf("in Addrs: %v is in use on link %q", p.Addr(), l.Name)
 			}
 		}
 	}
 	for _, p := range cfg.Routes {
 		if !p.IsValid() || p.Addr().Is4In6() {
-			return fmt.Errorf("Routes: %v is no prefix", p)
+			return fmt.Errorf("in Routes: %v is no prefix", p)
 		}
 	}
 	for i, g := range cfg.Gateways {
 		if !g.IsValid() || g.Is4In6() {
-			return fmt.Errorf("Gateways: %v is no address", g)
+			return fmt.Errorf("in Gateways: %v is no address", g)
 		}
 		if slices.ContainsFunc(cfg.Gateways[:i], func(o netip.Addr) bool { return o.Is4() == g.Is4() }) {
-			return fmt.Errorf("Gateways: %v is the second of its IP version", g)
+			return fmt.Errorf("in Gateways: %v is the second of its IP version", g)
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 
 	"github.com/gomptcp/gomptcp/mptcp"
@@ -346,19 +347,19 @@ func TestLinkConfigIsChecked(t *testing.T) {
 	one := netip.MustParsePrefix("10.0.0.1/24")
 	require.NoError(t, h.AddLink(LinkConfig{Name: "a", Link: a, Addrs: []netip.Prefix{one}}))
 	for want, cfg := range map[string]LinkConfig{
-		`link "": Name is empty`:                             {Link: b},
-		`link "a": Name is in use`:                           {Name: "a", Link: b},
-		`link "b": Link is nil`:                              {Name: "b"},
-		`link "b": Addrs is empty`:                           {Name: "b", Link: b},
-		`link "b": Addrs: 10.0.0.1 is in use on link "a"`:    {Name: "b", Link: b, Addrs: []netip.Prefix{one}},
-		`link "b": Addrs: 0.0.0.0/0 is no address of a host`: {Name: "b", Link: b, Addrs: []netip.Prefix{allIPv4}},
-		`link "b": Addrs: fd00::1/64: the link's MTU of 576 is less than the 1280 of IPv6`: {
+		`link "": no Name`:                                      {Link: b},
+		`link "a": another link has this Name`:                  {Name: "a", Link: b},
+		`link "b": no Link`:                                     {Name: "b"},
+		`link "b": no Addrs`:                                    {Name: "b", Link: b},
+		`link "b": in Addrs: 10.0.0.1 is in use on link "a"`:    {Name: "b", Link: b, Addrs: []netip.Prefix{one}},
+		`link "b": in Addrs: 0.0.0.0/0 is no address of a host`: {Name: "b", Link: b, Addrs: []netip.Prefix{allIPv4}},
+		`link "b": in Addrs: fd00::1/64: the link's MTU of 576 is less than the 1280 of IPv6`: {
 			Name: "b", Link: small, Addrs: []netip.Prefix{netip.MustParsePrefix("fd00::1/64")},
 		},
-		`link "b": Routes: invalid Prefix is no prefix`: {
+		`link "b": in Routes: invalid Prefix is no prefix`: {
 			Name: "b", Link: b, Addrs: addrs(1, 1), Routes: []netip.Prefix{{}},
 		},
-		`link "b": Gateways: 10.0.1.8 is the second of its IP version`: {
+		`link "b": in Gateways: 10.0.1.8 is the second of its IP version`: {
 			Name: "b", Link: b, Addrs: addrs(1, 1),
 			Gateways: []netip.Addr{netip.MustParseAddr("10.0.1.9"), netip.MustParseAddr("10.0.1.8")},
 		},
@@ -398,4 +399,30 @@ func TestDialEndsByItsContext(t *testing.T) {
 		require.ErrorIs(p, err, context.DeadlineExceeded)
 		require.Equal(p, 3*time.Second, time.Since(start))
 	})
+}
+
+// A packet from an IPv4-mapped address would be answered by IPv4; gVisor drops
+// it.
+func TestMappedAddressesAreRefused(t *testing.T) {
+	a, b := NewPipe(PipeConfig{})
+	h, err := New(Config{})
+	require.NoError(t, err)
+	defer h.Close()
+	require.NoError(t, h.AddLink(LinkConfig{Name: "a", Link: a, Addrs: addrs(0, 1), Default: true}))
+	bt := attachSink(b)
+	syn := func(src netip.Addr) []byte {
+		pkt := superSegment(src, netip.MustParseAddr("fd00::1"), nil, 0, header.TCPFlagSyn)
+		defer pkt.DecRef()
+		buf := pkt.ToBuffer()
+		defer buf.Release()
+		return buf.Flatten()
+	}
+	// One from elsewhere has the same shape and is answered, by a RST.
+	transmit(t, b, syn(netip.MustParseAddr("2001:db8::1")))
+	require.Len(t, bt.got, 1)
+	mapped := syn(netip.MustParseAddr("2001:db8::1"))
+	copy(mapped[8:24], netip.MustParseAddr("::ffff:10.0.0.2").AsSlice())
+	transmit(t, b, mapped)
+	require.Len(t, bt.got, 1)
+	require.Equal(t, uint64(1), h.GVisor().Stats().TCP.ValidSegmentsReceived.Value())
 }

@@ -32,12 +32,6 @@ func (in *inbound) free() {
 // lies in the packet. It runs on the goroutine of the link.
 func (a *adapter) receive(id stack.TransportEndpointID, pkt *stack.PacketBuffer) {
 	src, dst := fromAddress(id.RemoteAddress), fromAddress(id.LocalAddress)
-	if src.Is4In6() || dst.Is4In6() {
-		// Such addresses are for use inside a host only: a reply would leave by
-		// IPv4.
-		a.stats.InvalidSegmentsReceived.Increment()
-		return
-	}
 	in := inboundPool.Get().(*inbound)
 	defer in.free()
 	tcp := pkt.TransportHeader().Slice()
@@ -49,7 +43,6 @@ func (a *adapter) receive(id stack.TransportEndpointID, pkt *stack.PacketBuffer)
 		return
 	}
 	a.stats.ValidSegmentsReceived.Increment()
-	tos, _ := pkt.Network().TOS()
 	srcPort, dstPort := wire.Ports(tcp)
 	in.batch[0] = mptcp.Packet{
 		Src:     netip.AddrPortFrom(src, srcPort),
@@ -57,7 +50,7 @@ func (a *adapter) receive(id stack.TransportEndpointID, pkt *stack.PacketBuffer)
 		Header:  tcp,
 		Payload: in.views,
 		Owner:   pkt.IncRef(),
-		ECN:     tos & uint8(wire.CE),
+		ECN:     uint8(ecnOf(pkt.NetworkHeader().Slice())),
 	}
 	a.core.Deliver(in.batch[:])
 }

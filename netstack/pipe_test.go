@@ -372,10 +372,11 @@ func TestMarkSetsCE(t *testing.T) {
 	header.IPv6(v6).Encode(&header.IPv6Fields{TrafficClass: 0xb8 | uint8(wire.ECT0), FlowLabel: 0xabcde, PayloadLength: 20, HopLimit: 9})
 	for _, b := range [][]byte{v4, v6} {
 		pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(b)})
-		require.Equal(t, wire.ECT0, ecnOf(pkt))
+		require.True(t, capable(pkt))
+		require.Equal(t, wire.ECT0, ecnOf(b))
 		pkt = marked(pkt)
-		require.Equal(t, wire.CE, ecnOf(pkt))
 		got := pkt.Data().AsRange().ToSlice()
+		require.Equal(t, wire.CE, ecnOf(got))
 		if b[0]>>4 == 4 {
 			require.True(t, header.IPv4(got).IsChecksumValid())
 			tos, _ := header.IPv4(got).TOS()

@@ -10,7 +10,6 @@ import (
 
 	"github.com/gomptcp/gomptcp/internal/link"
 	"github.com/gomptcp/gomptcp/internal/mono"
-	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
 // Shape says how one direction of a link treats packets: rate, delay, queue,
@@ -49,7 +48,6 @@ type shaper struct {
 
 	mu      sync.Mutex
 	model   *link.Link  // guarded by mu
-	up      bool        // guarded by mu
 	shape   Shape       // guarded by mu
 	stats   LinkStats   // guarded by mu; Packets and Bytes are kept above
 	queue   flights     // guarded by mu
@@ -65,7 +63,6 @@ func newShaper(shape Shape, seed, stream uint64, deliver func(*stack.PacketBuffe
 		deliver: deliver,
 		origin:  time.Now(),
 		model:   link.New(shape, rand.New(rand.NewPCG(seed, stream))),
-		up:      true,
 	}
 	s.setShape(shape)
 	return s
@@ -87,7 +84,6 @@ func (s *shaper) setShape(shape Shape) {
 func (s *shaper) setUp(up bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.up = up
 	s.model.SetUp(up)
 	if !up {
 		s.stats.DroppedDown += uint64(s.queue.len())
@@ -97,7 +93,7 @@ func (s *shaper) setUp(up bool) {
 }
 
 // settle works out whether packets can skip the model. Called with mu held.
-func (s *shaper) settle() { s.perfect.Store(s.up && !s.closed && s.shape == Shape{}) }
+func (s *shaper) settle() { s.perfect.Store(s.model.Up() && !s.closed && s.shape == Shape{}) }
 
 // close drops what is on the way and all that comes.
 func (s *shaper) close() {
@@ -135,14 +131,8 @@ func (s *shaper) send(pkt *stack.PacketBuffer) {
 		return
 	}
 	s.mu.Lock()
-	if s.closed || s.held > maxInFlight {
-		s.stats.DroppedQueue++
-		s.mu.Unlock()
-		pkt.DecRef()
-		return
-	}
 	now := s.now()
-	v := s.model.Offer(now, pkt.Size(), ecnOf(pkt) != wire.NotECT)
+	v := s.offer(now, pkt)
 	if v.Drop != link.Delivered {
 		s.countDrop(v.Drop)
 		s.mu.Unlock()
@@ -171,6 +161,18 @@ func (s *shaper) send(pkt *stack.PacketBuffer) {
 	s.mu.Unlock()
 }
 
+// offer asks the model about a packet. Called with mu held.
+func (s *shaper) offer(now mono.Time, pkt *stack.PacketBuffer) link.Verdict {
+	switch {
+	case s.closed:
+		return link.Verdict{Drop: link.DropDown}
+	case s.held > maxInFlight:
+		return link.Verdict{Drop: link.DropQueue}
+	}
+	return s.model.Offer(now, pkt.Size(), capable(pkt))
+}
+
+// arrive hands a packet over at the far end.
 func (s *shaper) arrive(pkt *stack.PacketBuffer) {
 	s.packets.Add(1)
 	s.bytes.Add(uint64(pkt.Size()))

@@ -98,13 +98,12 @@ func hosts() (client, server *netstack.Host, err error) {
 	return client, server, nil
 }
 
-// link describes one end of a link that leads to its own network only.
+// link describes one end of a link, for the host with that address.
 func link(name string, end *netstack.PipeEnd, addr netip.Addr) netstack.LinkConfig {
 	return netstack.LinkConfig{
-		Name:   name,
-		Link:   end,
-		Addrs:  []netip.Prefix{netip.PrefixFrom(addr, 24)},
-		Routes: []netip.Prefix{},
+		Name:  name,
+		Link:  end,
+		Addrs: []netip.Prefix{netip.PrefixFrom(addr, 24)},
 	}
 }
 

@@ -73,10 +73,9 @@ func (n *network) join(i int, p path) error {
 	}
 	for k, end := range ends {
 		err := end.host.AddLink(netstack.LinkConfig{
-			Name:   name(i),
-			Link:   end.link,
-			Addrs:  []netip.Prefix{netip.PrefixFrom(address(i, k+1), 24)},
-			Routes: []netip.Prefix{}, // each path leads to its own network only
+			Name:  name(i),
+			Link:  end.link,
+			Addrs: []netip.Prefix{netip.PrefixFrom(address(i, k+1), 24)},
 		})
 		if err != nil {
 			return err

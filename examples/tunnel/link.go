@@ -72,7 +72,7 @@ func (l link) attach(host *netstack.Host) error {
 		return err
 	}
 	err = host.AddLink(netstack.LinkConfig{
-		Name: tun.Name(), Link: tun, Addrs: []netip.Prefix{l.ours}, Routes: l.routes,
+		Name: tun.Name(), Link: tun, Addrs: []netip.Prefix{l.ours}, Routes: l.routes, Default: l.routes == nil,
 	})
 	if err != nil {
 		tun.Close()

@@ -50,9 +50,8 @@ func newBed(t *testing.T, flows int, allow ...string) *bed {
 		p, q := netstack.NewPipe(netstack.PipeConfig{AB: shape, BA: shape})
 		base := netip.MustParsePrefix(subnet)
 		one := base.Addr().Next()
-		none := []netip.Prefix{}
-		require.NoError(t, x.AddLink(netstack.LinkConfig{Name: name, Link: p, Addrs: []netip.Prefix{netip.PrefixFrom(one, base.Bits())}, Routes: none}))
-		require.NoError(t, y.AddLink(netstack.LinkConfig{Name: name, Link: q, Addrs: []netip.Prefix{netip.PrefixFrom(one.Next(), base.Bits())}, Routes: none}))
+		require.NoError(t, x.AddLink(netstack.LinkConfig{Name: name, Link: p, Addrs: []netip.Prefix{netip.PrefixFrom(one, base.Bits())}}))
+		require.NoError(t, y.AddLink(netstack.LinkConfig{Name: name, Link: q, Addrs: []netip.Prefix{netip.PrefixFrom(one.Next(), base.Bits())}}))
 	}
 	clientHost, originHost := newHost(), newHost()
 	b.server = newHost()

@@ -58,10 +58,9 @@ func (l link) attach(host *netstack.Host, c *capture) error {
 		}
 	}
 	err = host.AddLink(netstack.LinkConfig{
-		Name:   tun.Name(),
-		Link:   c.tap(tun, tun.Name()),
-		Addrs:  []netip.Prefix{l.ours},
-		Routes: []netip.Prefix{}, // nothing but the kernel is there
+		Name:  tun.Name(),
+		Link:  c.tap(tun, tun.Name()),
+		Addrs: []netip.Prefix{l.ours},
 	})
 	if err != nil {
 		tun.Close()

@@ -59,7 +59,7 @@ func pair(t *testing.T) (client, server *netstack.Host) {
 		for k, end := range []*netstack.PipeEnd{a, b} {
 			addr := netip.AddrFrom4([4]byte{10, 10, byte(i + 1), byte(2 - k)})
 			require.NoError(t, hosts[k].AddLink(netstack.LinkConfig{
-				Name: name, Link: end, Addrs: []netip.Prefix{netip.PrefixFrom(addr, 24)}, Routes: []netip.Prefix{},
+				Name: name, Link: end, Addrs: []netip.Prefix{netip.PrefixFrom(addr, 24)},
 			}))
 		}
 	}

@@ -3,6 +3,7 @@
 package interop
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -45,7 +46,11 @@ func requireCleanFile(t *testing.T, file string, joins bool) {
 // a line each.
 func tshark(t *testing.T, file, filter string, more ...string) string {
 	t.Helper()
-	args := []string{"-n", "-r", file, "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-Y", filter}
+	args := []string{
+		"-n", "-r", file, "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE",
+		// Payload is not to be guessed at: parts of a stream look malformed.
+		"-d", fmt.Sprintf("tcp.port==%d,data", port), "-Y", filter,
+	}
 	out := run(t, "tshark", append(args, more...)...)
 	var lines []string
 	for line := range strings.Lines(out) {

@@ -129,13 +129,9 @@ func TestCurlDownloadsFromOurServer(t *testing.T) {
 		ip(t, "mptcp limits set subflows 8 add_addr_accepted 8")
 		dir, out := writeFile(t, download), t.TempDir()
 		capture := filepath.Join(out, "capture.pcapng")
-		server := exec.Command(build(t, "tunserver"), append(tunLinks(), "-serve", dir, "-pcap", capture)...)
+		server := exec.Command(build(t, "tunserver"), append(tunLinks(), "-serve", dir, "-listen", fmt.Sprintf(":%d", port), "-pcap", capture)...)
 		stop := start(t, server, "serving")
-		url := "http://10.10.1.2:8080/file"
-
-		run(t, "curl", "-sSf", "-o", filepath.Join(out, "plain"), url)
-		requireFile(t, filepath.Join(out, "plain"), download)
-		require.Zero(t, kernelCounters(t)["MPCapableSYNTX"], "curl alone uses plain TCP")
+		url := "http://" + at(ipv4.addr(1, ours)) + "/file"
 
 		run(t, "mptcpize", "run", program(t, "curl"), "-sSf", "-o", filepath.Join(out, "multipath"), url)
 		requireFile(t, filepath.Join(out, "multipath"), download)
@@ -144,12 +140,16 @@ func TestCurlDownloadsFromOurServer(t *testing.T) {
 		require.Equal(t, 1, got["MPCapableSYNACKRX"])
 		require.Equal(t, 1, got["MPJoinSynAckRx"])
 		requireNoFaults(t, got)
+
+		run(t, "curl", "-sSf", "-o", filepath.Join(out, "plain"), url)
+		requireFile(t, filepath.Join(out, "plain"), download)
+		require.Equal(t, 1, kernelCounters(t)["MPCapableSYNTX"], "curl alone uses plain TCP")
 		stop()
 		requireCleanFile(t, capture, true)
 	})
 }
 
-// nginxConf serves the files beside it, on any address.
+// nginxConf serves the files of a directory on any address.
 const nginxConf = `
 daemon off;
 user root;
@@ -166,10 +166,19 @@ http {
 	scgi_temp_path scgi;
 	server {
 		listen 8000;
-		root .;
+		root DIRECTORY;
 	}
 }
 `
+
+// nginxArgs configures an nginx in the foreground that serves a directory.
+func nginxArgs(t *testing.T, dir string) []string {
+	t.Helper()
+	prefix := t.TempDir()
+	conf := filepath.Join(prefix, "nginx.conf")
+	require.NoError(t, os.WriteFile(conf, []byte(strings.ReplaceAll(nginxConf, "DIRECTORY", dir)), 0o600))
+	return []string{"-p", prefix, "-c", conf}
+}
 
 func TestOurClientDownloadsFromNginx(t *testing.T) {
 	isolated(t, 2*time.Minute, func(t *testing.T) {
@@ -177,10 +186,8 @@ func TestOurClientDownloadsFromNginx(t *testing.T) {
 		ip(t, "mptcp limits set subflows 8 add_addr_accepted 8")
 		ip(t, "mptcp endpoint add 10.10.2.1 signal")
 		dir, out := writeFile(t, download), t.TempDir()
-		conf := filepath.Join(dir, "nginx.conf")
-		require.NoError(t, os.WriteFile(conf, []byte(strings.ReplaceAll(nginxConf, "root .;", "root "+dir+";")), 0o600))
-		nginx := exec.Command(program(t, "mptcpize"), "run", program(t, "nginx"), "-p", dir, "-c", conf)
-		start(t, nginx, "")
+		nginx := append([]string{"run", program(t, "nginx")}, nginxArgs(t, dir)...)
+		start(t, exec.Command(program(t, "mptcpize"), nginx...), "")
 		waitForPort(t, fmt.Sprintf("127.0.0.1:%d", port))
 
 		capture, file := filepath.Join(out, "capture.pcapng"), filepath.Join(out, "file")

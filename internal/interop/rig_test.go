@@ -100,7 +100,8 @@ func (r *rig) addLink(t *testing.T, i int, shape netstack.Shape) {
 	ip(t, fmt.Sprintf("link set %s up", name))
 	var link stack.LinkEndpoint = netstack.NewTap(tun, name, r.pcap)
 	require.NoError(t, r.host.AddLink(netstack.LinkConfig{
-		Name: name, Link: link, Routes: []netip.Prefix{},
+		Name: name,
+		Link: link,
 		Addrs: []netip.Prefix{
 			netip.PrefixFrom(ipv4.addr(i, ours), ipv4.bits()),
 			netip.PrefixFrom(ipv6.addr(i, ours), ipv6.bits()),

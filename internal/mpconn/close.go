@@ -143,10 +143,17 @@ func (c *Conn) lastFlowGone(now mono.Time, why reason.Close) {
 	case c.nextID == 1 && len(c.addrs.remotes) == 0 && (why == reason.CloseRemoteReset || why == reason.CloseRefused):
 		// The peer ended the only path there ever was.
 		c.finish(why)
-	case !c.timers.At(timerOrphan).Set():
-		// Joins that fail meanwhile do not prolong the wait.
+	default:
+		c.startOrphan(now, why)
+	}
+}
+
+// startOrphan bounds how long the connection lives with no subflow up. Joins
+// that fail meanwhile do not prolong it.
+func (c *Conn) startOrphan(now mono.Time, why reason.Close) {
+	if !c.timers.At(timerOrphan).Set() {
 		c.orphanedBy = why
-		c.timers.Set(timerOrphan, now.Add(c.cfg.OrphanTimeout))
+		c.timers.Set(timerOrphan, now.Add(max(c.cfg.OrphanTimeout, 0)))
 	}
 }
 

@@ -46,6 +46,7 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 	c.startPlain(why)
 	f.infiniteDelta = delta
 	f.infiniteDue = true
+	f.tcp.SetRoom(subflow.Room{Data: roomData}) // for the infinite mapping
 	for _, p := range f.held {
 		c.deliver(f, p.off+f.infiniteDelta, [][]byte{p.data}, p.owner)
 	}
@@ -101,6 +102,9 @@ func (c *Conn) checkPlain(now mono.Time, f *flow, seg *wire.Segment) {
 	}
 }
 
+// maxMapping is the length of the longest mapping, the DATA_FIN included.
+const maxMapping = 1<<16 - 1
+
 // unmapped acts on in-order payload for which no mapping is known.
 func (c *Conn) unmapped(now mono.Time, f *flow) {
 	if !c.joinable && f.join == nil && f.in.empty() {
@@ -111,8 +115,8 @@ func (c *Conn) unmapped(now mono.Time, f *flow) {
 	c.stats.Drops[reason.DropUnmapped]++
 	// RFC 8684, Section 3.3.1: a mapping may yet come; after a receive window
 	// of data without one, the subflow SHOULD be reset. Section 3.7: with the
-	// code for middlebox interference.
-	if f.got-f.heldFrom() >= uint64(c.cfg.ReadBuffer)/2 {
+	// code for middlebox interference. The longest mapping has passed before.
+	if f.got-f.heldFrom() >= min(uint64(c.cfg.ReadBuffer)/2, maxMapping) {
 		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
 	}
 }
@@ -133,6 +137,7 @@ func (c *Conn) infiniteMapping(now mono.Time, f *flow, d *wire.DSS) {
 // putInfinite adds the infinite mapping that announces our fallback.
 func (c *Conn) putInfinite(f *flow, seg *wire.Segment, off, data uint64) {
 	f.infiniteDue = false
+	f.tcp.SetRoom(subflow.Room{})
 	seg.Has |= wire.OptDSS
 	seg.DSS = wire.DSS{
 		Flags: wire.DSSMap | wire.DSSDSN8, DSN: uint64(c.snd.dsn(data)), SSN: uint32(off + 1),

@@ -173,6 +173,7 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 		return
 	}
 	c.remember(f, why)
+	wasUp := f.phase == phaseUp
 	f.phase = phaseDead
 	c.releaseMappings(f)
 	for _, p := range f.held {
@@ -196,8 +197,12 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 		c.emitFlow(EventTimeWait, f, Event{TimeWait: *tw})
 	}
 	c.snd.idle = false
-	if len(c.flows) == 0 {
+	switch {
+	case len(c.flows) == 0:
 		c.lastFlowGone(now, why)
+	case wasUp && c.live() == 0:
+		// Joins are under way, but may all fail.
+		c.startOrphan(now, why)
 	}
 }
 

@@ -92,18 +92,19 @@ func (c *Conn) dataRTO() time.Duration {
 // about an initial window.
 const dataRexmitBytes = 14600
 
+// maxDataTimeouts is how often in a row the data-level timer may go off, with
+// subflows that acknowledge everything, before the peer is given up: as often
+// as a subflow sends data again.
+const maxDataTimeouts = 15
+
 // dataTimeout acts on the data-level timer: the first bytes without DATA_ACK
 // go out again, unless a healthy subflow still has them in flight.
 func (c *Conn) dataTimeout(now mono.Time) {
-	if len(c.flows) == 1 && c.nextID == 1 && c.flows[0].bare && !c.inFlight(c.snd.una) {
-		// The peer acknowledges like plain TCP. Before anything is sent out of
-		// the subflow's order, which plain TCP would take for new bytes, it is
-		// still possible to follow it.
-		c.fallBack(now, c.flows[0], reason.FallbackNoDataACK)
-		return
-	}
 	c.backoff++
 	switch lo := c.snd.una; {
+	case c.backoff > maxDataTimeouts && !c.inFlight(lo):
+		c.abort(now, reason.CloseTimeout)
+		return
 	case lo < c.snd.nxt:
 		if !c.inFlight(lo) {
 			c.reinject(lo, min(lo+dataRexmitBytes, c.snd.nxt))

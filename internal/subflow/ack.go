@@ -119,8 +119,7 @@ func (s *Subflow) control(a *ack) {
 	}
 	s.rate.measure(a, s.rtt.min)
 	s.raiseCeiling(a.acked)
-	sm := s.sample(a)
-	s.ctl.OnAck(&sm)
+	s.ctl.OnAck(s.sample(a))
 }
 
 // oneWayDelay returns how much longer than the fastest so far our data took
@@ -138,9 +137,9 @@ func (s *Subflow) oneWayDelay(seg *wire.Segment) time.Duration {
 	return time.Duration(d-s.ts.base+1) * time.Millisecond
 }
 
-// sample fills what controllers want to know.
-func (s *Subflow) sample(a *ack) cc.Sample {
-	return cc.Sample{
+// sample fills what controllers want to know into memory that is reused.
+func (s *Subflow) sample(a *ack) *cc.Sample {
+	s.shown = cc.Sample{
 		Now: a.now.Duration(), RTT: a.rtt, SRTT: s.rtt.srtt, MinRTT: s.rtt.min, OneWayDelay: s.oneWayDelay(a.seg),
 		MSS: s.snd.mss, Acked: a.acked, Delivered: a.delivered, Lost: a.lost,
 		InFlight: s.pipe(), Unsent: s.snd.queued() + s.snd.waiting,
@@ -149,4 +148,5 @@ func (s *Subflow) sample(a *ack) cc.Sample {
 		CwndLimited: a.prior < s.rec.fullUntil,
 		InRecovery:  a.episode || s.rec.phase == phaseFast, Round: s.rate.round,
 	}
+	return &s.shown
 }

@@ -24,8 +24,9 @@ func (s *Subflow) HandleSegment(now mono.Time, seg *wire.Segment) Verdict {
 		return s.drop(reason.DropState)
 	case StateTimeWait:
 		// RFC 9293, Section 3.10.7.4: "The only thing that can arrive in this
-		// state is a retransmission of the remote FIN. Acknowledge it".
-		if seg.Flags.Has(wire.FIN) {
+		// state is a retransmission of the remote FIN. Acknowledge it", or, if
+		// the last ACK was lost, of the data before it.
+		if seg.Len() > 0 && !seg.Flags.Has(wire.RST) {
 			s.rcv.due = ackNow
 		}
 		return s.drop(reason.DropState)
@@ -119,6 +120,7 @@ func (s *Subflow) checkSequence(now mono.Time, seg *wire.Segment, num relSSN) re
 	case seg.Flags.Has(wire.FIN):
 		s.rcv.due = ackNow
 	default:
+		s.rcv.open() // it may be a window probe
 		s.challenge(now)
 	}
 	return why

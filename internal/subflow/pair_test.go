@@ -29,6 +29,7 @@ type end struct {
 	borders    int    // push at most so many bytes at once; 0 = no limit
 	extend     bool   // plain TCP: Extend instead of Push
 	closeAfter bool   // Close once everything is pushed
+	held       int    // bytes at the end of data that are not written yet
 
 	want     []byte // what must come
 	got      int
@@ -88,7 +89,12 @@ type pair struct {
 	links [2]link // links[i] carries what ends[i] sends
 	queue flight
 	order int
+	mtu   int // no packet may be larger
 	trace bool
+
+	// aborted and spoofed tell that the transfer need not finish, and that the
+	// bytes need not be right either.
+	aborted, spoofed bool
 
 	makePassive func(syn *wire.Segment) *subflow.Subflow
 }
@@ -136,6 +142,7 @@ func newPair(t testing.TB, c pairConfig) *pair {
 	if c.b != nil {
 		c.b(&b)
 	}
+	p.mtu = min(a.MTU, b.MTU)
 	p.ends[0].s = subflow.Open(p.now, a, controller(t, c.cc, a))
 	p.makePassive = func(syn *wire.Segment) *subflow.Subflow {
 		return subflow.Accept(p.now, b, controller(t, c.cc, b), syn)
@@ -180,6 +187,25 @@ func (p *pair) over() bool {
 	return p.ends[0].final > 0 && (p.ends[1].s == nil || p.ends[1].final > 0)
 }
 
+// tick lets time pass.
+func (p *pair) tick(d time.Duration) {
+	p.t.Helper()
+	for until := p.now.Add(d); p.now < until && p.step(until); {
+	}
+}
+
+// check looks for broken invariants.
+func (p *pair) check() {
+	p.t.Helper()
+	for i, e := range p.ends {
+		if e.s != nil {
+			if err := e.s.CheckInvariants(); err != nil {
+				p.t.Fatalf("end %d: %v", i, err)
+			}
+		}
+	}
+}
+
 // step moves to the next arrival or deadline.
 func (p *pair) step(until mono.Time) bool {
 	next := mono.Time(0)
@@ -189,6 +215,9 @@ func (p *pair) step(until mono.Time) bool {
 	for _, e := range p.ends {
 		if e.s != nil {
 			next = mono.Earliest(next, e.s.Deadline())
+		}
+		if e.readRate > 0 && e.unread > 0 {
+			next = mono.Earliest(next, p.now.Add(10*time.Millisecond))
 		}
 	}
 	if !next.Set() {
@@ -207,6 +236,11 @@ func (p *pair) step(until mono.Time) bool {
 			} else {
 				e.late = 0
 			}
+			p.pump(i)
+		}
+	}
+	for i, e := range p.ends {
+		if e.readRate > 0 && e.unread > 0 {
 			p.pump(i)
 		}
 	}
@@ -284,10 +318,13 @@ func (p *pair) pump(i int) {
 func (e *end) take(p *pair) {
 	var d subflow.Data
 	for e.s.NextData(&d) {
-		if d.Off != uint64(e.got) {
+		if d.Off != uint64(e.got) && !p.spoofed {
 			p.t.Fatalf("data at offset %d, want %d", d.Off, e.got)
 		}
 		for _, v := range d.Views {
+			if p.spoofed {
+				continue
+			}
 			if e.got+len(v) > len(e.want) || !bytes.Equal(v, e.want[e.got:][:len(v)]) {
 				p.t.Fatalf("wrong bytes at offset %d", e.got)
 			}
@@ -304,7 +341,7 @@ func (e *end) take(p *pair) {
 	e.unread = max(e.unread-e.readRate, 0)
 	if e.s.PeerClosed() {
 		e.eof = true
-		if e.got != len(e.want) {
+		if e.got != len(e.want) && !p.spoofed {
 			p.t.Fatalf("end of stream after %d bytes of %d", e.got, len(e.want))
 		}
 	}
@@ -315,7 +352,7 @@ func (e *end) take(p *pair) {
 func (e *end) push(p *pair) bool {
 	any := false
 	for {
-		waiting := len(e.data) - int(e.s.Pushed())
+		waiting := len(e.data) - e.held - int(e.s.Pushed())
 		n := e.s.Room(p.now, waiting)
 		if n > waiting {
 			p.t.Fatalf("room %d of %d waiting", n, waiting)
@@ -363,6 +400,9 @@ func (p *pair) send(from int, seg *wire.Segment) {
 			out.Payload = [][]byte{payload}
 		}
 		size := n + len(payload)
+		if size > p.mtu && !p.spoofed {
+			p.t.Fatalf("packet of %d bytes, path of %d: %v", size, p.mtu, out)
+		}
 		if p.trace {
 			fmt.Printf("%v %v\n", p.now.Duration(), out)
 		}

@@ -127,7 +127,7 @@ func (s *Subflow) enterFast(a *ack) {
 	// RFC 5681, Section 3.2, step 2: what limited transmit sent does not
 	// count. It only replaced what had left the network before this ACK.
 	sm.InFlight = a.inFlight
-	s.ctl.OnLoss(cc.LossFast, &sm)
+	s.ctl.OnLoss(cc.LossFast, sm)
 	s.rec.undo = undo{armed: undoWaits, by: cc.LossFast}
 	s.prrBegin(a)
 	s.prrAck(a)
@@ -208,6 +208,7 @@ func (u *undo) noteRetransmit(ts uint32) {
 // RFC 3522, Section 3.2, (4): upon "the first acceptable ACK", compare "the
 // value of the Timestamp Echo Reply field" with RetransmitTS: if it is
 // smaller, the original was received and the retransmission was needless.
+// The backoff of a needless timeout stays until the next measurement.
 func (s *Subflow) detectSpurious(a *ack) {
 	u := s.rec.undo
 	if u.armed == undoOff || !a.advanced || s.rec.phase == phaseOpen {
@@ -227,7 +228,6 @@ func (s *Subflow) detectSpurious(a *ack) {
 	s.queue.unlose()
 	s.rec.phase = phaseOpen
 	s.rec.dupAcks, s.rec.guessed, s.rec.rescued = 0, 0, 0
-	s.rtt.shift = 0
 }
 
 // adaptThresh raises dupThresh to the reordering just seen, so that the same

@@ -151,9 +151,7 @@ func TestViewsAreCutAnywhere(t *testing.T) {
 }
 
 func TestZeroReceiveWindow(t *testing.T) {
-	h := newSynSent(t)
-	h.s.SetReceiveWindow(1000)
-	h = newEstablishedWithWindow(t, 3000)
+	h := newEstablishedWithWindow(t, 3000)
 	h.in(pkt{flags: ".", seq: 1, ack: 1, len: 3000})
 	h.s.SetReceiveWindow(0)
 	h.want("full", pkt{flags: ".", seq: 1, ack: 3001, wnd: closedWindow})
@@ -184,6 +182,29 @@ func newEstablishedWithWindow(t *testing.T, window int) *harness {
 	h.want("third ACK", pkt{flags: ".", seq: 1, ack: 1, wnd: window})
 	h.wantEvent("established", subflow.EventEstablished)
 	return h
+}
+
+// RFC 9293, Section 3.8.6.2.2: with a buffer below two segments half of it is
+// worth telling.
+func TestSmallReceiveBuffer(t *testing.T) {
+	h := newEstablishedWithWindow(t, 600)
+	h.in(pkt{flags: ".", seq: 1, ack: 1, len: 600})
+	h.s.SetReceiveWindow(200)
+	h.want("full", pkt{flags: ".", seq: 1, ack: 601, wnd: closedWindow})
+	h.s.SetReceiveWindow(298)
+	h.wantIdle("less than half")
+	h.s.SetReceiveWindow(300)
+	h.want("half", pkt{flags: ".", seq: 1, ack: 601, wnd: 300})
+}
+
+// A buffer that was made smaller than a segment is opened by a probe.
+func TestShrunkReceiveBuffer(t *testing.T) {
+	h := newEstablishedWithWindow(t, 10000)
+	h.in(pkt{flags: ".", seq: 1, ack: 1, len: 10000})
+	h.s.SetReceiveWindow(500)
+	h.want("full", pkt{flags: ".", seq: 1, ack: 10001, wnd: closedWindow})
+	h.in(pkt{flags: ".", seq: 10000, ack: 1})
+	h.want("all there is", pkt{flags: ".", seq: 1, ack: 10001, wnd: 500})
 }
 
 // What was offered is accepted, whatever is offered later.

@@ -87,7 +87,7 @@ func (s *Subflow) loseAll(now mono.Time) {
 		sm := s.sample(&ack{now: now})
 		sm.InFlight = s.queue.total
 		sm.Lost = s.pipe()
-		s.ctl.OnLoss(cc.LossTimeout, &sm)
+		s.ctl.OnLoss(cc.LossTimeout, sm)
 		s.rec.undo = undo{armed: undoWaits, by: cc.LossTimeout}
 	}
 	s.rate.lostBase += s.pipe()

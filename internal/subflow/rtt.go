@@ -120,9 +120,10 @@ func (s *Subflow) sampleRTT(a *ack) {
 	switch {
 	case a.sentAt.Set() && !a.repaired:
 		a.rtt = a.now.Sub(a.sentAt)
-	case a.advanced && s.ts.on && a.seg.Has&wire.OptTimestamps != 0 && a.seg.TSEcr != 0:
+	case a.advanced && s.ts.on && a.seg.Has&wire.OptTimestamps != 0 && int32(a.seg.TSEcr-s.tsVal(a.newestAt)) >= 0:
 		// RFC 7323, Section 4.1: only "when the ACK [...] advances the left
-		// edge of the send window".
+		// edge of the send window". An echo from before the retransmission
+		// may belong to an ACK that was lost, and would measure the timeout.
 		a.rtt = s.tsAge(a.now, a.seg.TSEcr)
 	default:
 		return

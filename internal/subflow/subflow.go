@@ -140,6 +140,7 @@ type Subflow struct {
 	rtt   estimator
 	rec   recovery
 	rate  delivery
+	shown cc.Sample // what the controller was shown last
 
 	timers  timer.Table[timerKind]
 	alive   liveness
