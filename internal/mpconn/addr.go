@@ -32,6 +32,7 @@ type announcement struct {
 	port  uint16 // 0 = that of the subflow it travels on
 	due   bool
 	tries int
+	on    *flow // where it went last
 }
 
 // echo is an ADD_ADDR to send back.

@@ -70,8 +70,6 @@ type packet struct {
 	data   []byte
 }
 
-var dbg bool
-
 type packets []*packet
 
 func (q packets) Len() int { return len(q) }
@@ -192,9 +190,6 @@ func (l *lab) send(from *end, seg *wire.Segment) {
 	data = cp.Payload[0]
 	if p.down || l.rng.Float64() < p.loss {
 		return
-	}
-	if dbg {
-		fmt.Println(l.now.Duration(), from.name, cp.String(), len(data))
 	}
 	var b [wire.MaxHeader]byte
 	n := wire.Build(&b, &cp)

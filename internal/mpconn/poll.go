@@ -151,11 +151,12 @@ func (c *Conn) pollAnnounce(now mono.Time, seg *wire.Segment) bool {
 		if !a.due {
 			continue
 		}
-		f := c.bestFlow(nil)
+		// Each try on another subflow, since one may be dead and not show it.
+		f := c.bestFlow(a.on)
 		if f == nil || !c.forceACK(now, f, seg, a.room()) {
 			return false
 		}
-		a.due = false
+		a.due, a.on = false, f
 		a.tries++
 		c.putAnnounce(seg, a)
 		c.timers.Set(timerAddAddr, now.Add(announceTimeout<<(a.tries-1)))

@@ -100,6 +100,18 @@ const maxDataTimeouts = 15
 // dataTimeout acts on the data-level timer: the first bytes without DATA_ACK
 // go out again, unless a healthy subflow still has them in flight.
 func (c *Conn) dataTimeout(now mono.Time) {
+	if len(c.flows) == 1 && c.nextID == 1 && c.flows[0].bare && !c.inFlight(c.snd.una) {
+		// The peer acknowledges like plain TCP. Before anything is sent out of
+		// the subflow's order, which plain TCP would take for new bytes, it is
+		// still possible to follow it; but not if bytes came whose mapping was
+		// lost, for they may be some that it sent again itself.
+		if f := c.flows[0]; len(f.held) > 0 {
+			c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
+		} else {
+			c.fallBack(now, f, reason.FallbackNoDataACK)
+		}
+		return
+	}
 	c.backoff++
 	switch lo := c.snd.una; {
 	case c.backoff > maxDataTimeouts && !c.inFlight(lo):

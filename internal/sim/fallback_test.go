@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -99,5 +100,61 @@ func TestJoinIsStripped(t *testing.T) {
 		finish(t, p, tr, time.Minute)
 		require.True(t, tr.ConnA.IsMPTCP())
 		require.Zero(t, p.Links[1].AB.Stats().ArrivedBytes)
+	}
+}
+
+// vanish runs a transfer whose options are taken away from a time on, but for
+// those of SYNs, in the directions given by name.
+func vanish(seed uint64, dir string, from time.Duration, loss float64, cfg sim.TransferConfig) (*sim.Pair, *sim.Transfer) {
+	shapes := fastAndSlow()[:1]
+	shapes[0].AB.Loss, shapes[0].BA.Loss = loss, loss
+	p := sim.TwoHosts(sim.PairConfig{Seed: seed, Paths: shapes})
+	box := strip(wire.OptMPTCP, func(seg *wire.Segment) bool { return !isSYN(seg) && p.Elapsed() >= from })
+	if dir != "BA" {
+		p.Links[0].AB.SetBox(box)
+	}
+	if dir != "AB" {
+		p.Links[0].BA.SetBox(box)
+	}
+	cfg.ConnA, cfg.ConnB = sim.DefaultConn(), sim.DefaultConn()
+	return p, p.Start(cfg)
+}
+
+// RFC 8684, Section 3.7: "These rules should cover all cases where such a
+// failure could happen -- whether it's on the forward or reverse path and
+// whether the server or the client first sends data."
+func TestOptionsPassOnSYNsOnly(t *testing.T) {
+	for _, dir := range []string{"AB", "BA", "AB and BA"} {
+		for _, size := range []sim.TransferConfig{
+			{AB: 3000}, {BA: 3000}, {AB: 3000, BA: 3000}, {AB: mib}, {BA: mib}, {AB: mib, BA: mib},
+		} {
+			t.Run(fmt.Sprintf("%s %d %d", dir, size.AB, size.BA), func(t *testing.T) {
+				p, tr := vanish(24, dir, 0, 0, size)
+				finish(t, p, tr, time.Minute)
+				require.NotEqual(t, reason.FallbackNone, tr.ConnA.Fallback())
+				require.NotEqual(t, reason.FallbackNone, tr.ConnB.Fallback())
+			})
+		}
+	}
+}
+
+// A path that begins to lose options in the middle may cost the connection,
+// but never a wrong byte, and it never hangs.
+func TestOptionsStopPassing(t *testing.T) {
+	for _, dir := range []string{"AB", "BA", "AB and BA"} {
+		for _, size := range []sim.TransferConfig{
+			{AB: 40_000}, {BA: 40_000}, {AB: 40_000, BA: 40_000}, {AB: mib}, {BA: mib}, {AB: mib, BA: mib},
+		} {
+			t.Run(fmt.Sprintf("%s %d %d", dir, size.AB, size.BA), func(t *testing.T) {
+				for seed := uint64(1); seed <= 5; seed++ {
+					for _, from := range []time.Duration{50 * time.Millisecond, 150 * time.Millisecond} {
+						p, tr := vanish(seed, dir, from, 0.02*float64(seed%2), size)
+						ended := p.RunUntil(20*time.Minute, tr.Ended)
+						require.Empty(t, p.Violations())
+						require.True(t, ended, "seed %d, from %v: A %+v, B %+v", seed, from, tr.ConnA.Info(), tr.ConnB.Info())
+					}
+				}
+			})
+		}
 	}
 }
