@@ -137,7 +137,8 @@ func (p *play) alter(path *path) {
 	path.box = func(_ *end, seg *wire.Segment) bool {
 		n++
 		if n%7 == 0 && seg.PayloadLen() > 10 && seg.Has&wire.OptDSS != 0 && seg.DSS.HasChecksum {
-			seg.Payload[0][5] ^= 0x10
+			// Counting up, since two flips of one bit may cancel out in the sum.
+			seg.Payload[0][5]++
 		}
 		return true
 	}
