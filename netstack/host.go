@@ -32,8 +32,8 @@ type LinkConfig struct {
 	// one.
 	Name string
 
-	// Link is the link itself. It belongs to the host from now on, which closes
-	// it in RemoveLink and Close.
+	// Link is the link itself. Once it was added it belongs to the host, which
+	// closes it in RemoveLink and Close.
 	Link stack.LinkEndpoint
 
 	// Addrs are the host's addresses on the link, each with the length of its
@@ -122,7 +122,8 @@ func (h *Host) GVisor() *stack.Stack { return h.gvisor }
 func (h *Host) Addrs() []mptcp.LocalAddr { return slices.Clone(h.to.Locals()) }
 
 // AddLink adds a link to the host and brings it up. Connections learn of its
-// addresses and may use them at once.
+// addresses and may use them at once. When AddLink fails the link is still the
+// caller's to close.
 func (h *Host) AddLink(cfg LinkConfig) error {
 	h.admin.Lock()
 	defer h.admin.Unlock()

@@ -25,7 +25,7 @@ const maxRoutes = 4096
 // gVisor and back.
 type adapter struct {
 	gvisor *stack.Stack
-	stats  tcpip.TCPStats // those of gvisor: other protocols' numbers are there as well
+	stats  tcpip.TCPStats // of gvisor
 	core   *mptcp.Stack   // set before the first packet
 
 	locals atomic.Pointer[[]mptcp.LocalAddr]

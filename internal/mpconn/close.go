@@ -80,8 +80,10 @@ func (c *Conn) advancePlain(now mono.Time) {
 		return
 	}
 	f := c.flows[0]
-	c.leave(now, f)
-	c.snd.finSent = true
+	if !f.leaving {
+		f.leaving, c.snd.finSent = true, true
+		f.tcp.CloseWrite(now)
+	}
 	if f.tcp.FINAcked() {
 		c.snd.una = c.snd.q.End() + 1
 		if c.userClosed && !c.timers.At(timerClose).Set() {

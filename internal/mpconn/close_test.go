@@ -189,6 +189,19 @@ func TestOrphanTimeout(t *testing.T) {
 	require.Equal(t, 5*time.Second, l.now.Sub(start))
 }
 
+// A half-closed plain connection waits for the other half as long as it takes.
+func TestHalfClosePlain(t *testing.T) {
+	l := newLab(t, 1, 1)
+	l.b.cfg.Plain = true
+	l.connect()
+	l.a.closeWrite()
+	l.run("eof", time.Second, func() bool { return l.b.conn.EOF() })
+	l.idle(10 * time.Minute)
+	l.transfer(l.b, l.a, 10_000, time.Minute, nil)
+	l.b.close()
+	l.wantClosed(reason.CloseDone, reason.CloseDone)
+}
+
 // A SYN that meets nobody times out; the connection never was.
 func TestDialTimeout(t *testing.T) {
 	l := newLab(t, 1, 1)

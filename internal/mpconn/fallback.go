@@ -64,16 +64,22 @@ func (f *flow) heldFrom() uint64 {
 	return f.got
 }
 
+// bareACKs is how many segments in a row without any option mean that the
+// peer has fallen back, where options came from it before: a box that strips
+// some segments must not make one end plain and leave the other MPTCP.
+const bareACKs = 3
+
 // checkProof looks for signs that the path loses options.
 func (c *Conn) checkProof(now mono.Time, f *flow, seg *wire.Segment) {
-	f.bare = seg.Has&wire.OptMPTCP == 0
 	acks := f.tcp.Acked() > 0
-	if !f.bare {
+	if seg.Has&wire.OptMPTCP != 0 {
+		f.bare = 0
 		f.dataAcked = f.dataAcked || acks && seg.Has&wire.OptDSS != 0 && seg.DSS.Flags&wire.DSSAck != 0
 		return
 	}
+	f.bare++
 	f.bareFIN = f.bareFIN || seg.Flags&wire.FIN != 0
-	if !acks || f.dataAcked {
+	if !acks || f.dataAcked || c.joinable && f.bare < bareACKs {
 		return
 	}
 	switch {

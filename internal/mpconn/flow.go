@@ -36,7 +36,7 @@ type flow struct {
 	syns    int  // SYNs sent
 	stale   bool // a retransmission timeout is unanswered
 	leaving bool // being closed alone: carries no new data
-	bare    bool // the last segment came without an MPTCP option
+	bare    int  // segments in a row that came without an MPTCP option
 	bareFIN bool // and so did the peer's FIN
 	// dataAcked: data of ours was acknowledged here with a DATA_ACK, so that
 	// later ACKs may go without.

@@ -100,7 +100,7 @@ const maxDataTimeouts = 15
 // dataTimeout acts on the data-level timer: the first bytes without DATA_ACK
 // go out again, unless a healthy subflow still has them in flight.
 func (c *Conn) dataTimeout(now mono.Time) {
-	if len(c.flows) == 1 && c.nextID == 1 && c.flows[0].bare && !c.inFlight(c.snd.una) {
+	if len(c.flows) == 1 && c.nextID == 1 && c.flows[0].bare > 0 && !c.inFlight(c.snd.una) {
 		// The peer acknowledges like plain TCP. Before anything is sent out of
 		// the subflow's order, which plain TCP would take for new bytes, it is
 		// still possible to follow it; but not if bytes came whose mapping was

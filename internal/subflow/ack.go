@@ -46,7 +46,7 @@ func (s *Subflow) handleAck(now mono.Time, seg *wire.Segment, num, ackNum relSSN
 	}
 	s.updateWindow(seg, num, ackNum, a.advanced)
 	s.sampleRTT(&a)
-	s.recover(&a)
+	s.lossRecovery(&a)
 	s.control(&a)
 	s.retimeRexmit(&a)
 	if a.advanced && s.FINAcked() && a.prior <= s.snd.fin {

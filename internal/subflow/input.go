@@ -94,7 +94,7 @@ func (s *Subflow) checkSequence(now mono.Time, seg *wire.Segment, num relSSN) re
 	switch {
 	case s.pawsFails(now, seg):
 		why = reason.DropPAWS
-	// RFC 7323, Section 3.2: "If a non-RST segment is received without a TSopt,
+	// RFC 7323, Section 3.2: "If a non-<RST> segment is received without a TSopt,
 	// a TCP SHOULD silently drop the segment."
 	// Deviation: only one with payload. Some peers leave timestamps out to
 	// make room for other options on bare ACKs, and those do no harm.

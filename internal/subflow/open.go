@@ -78,18 +78,17 @@ func (s *Subflow) pollSYN(now mono.Time, seg *wire.Segment) bool {
 	answer := s.state == StateSynReceived
 	if answer {
 		s.putHeader(now, seg, 0, wire.SYN|wire.ACK)
-		s.acked()
 	} else {
 		seg.Src, seg.Dst = s.cfg.Local, s.cfg.Remote
 		seg.Seq, seg.Flags = s.snd.iss, wire.SYN
-		seg.Wnd = s.rcv.unscaled()
-		s.rcv.told = s.rcv.nxt + relSSN(seg.Wnd)
 		if !s.cfg.NoTimestamps {
 			seg.Has |= wire.OptTimestamps
 			seg.TSVal, seg.TSEcr = s.tsVal(now), 0
 		}
 	}
+	seg.Wnd = s.rcv.unscaled()
 	s.putSYNOptions(seg, answer)
+	s.acked(seg)
 	s.snd.syn = synOut
 	if s.snd.nxt == 0 {
 		s.snd.nxt, s.snd.synAt = 1, now
@@ -170,7 +169,7 @@ func (s *Subflow) handshakeDone() {
 	// the RTO MUST be re-initialized to 3 seconds when data transmission
 	// begins".
 	s.rtt.rto = max(s.rtt.rto, lostSYNRTO)
-	// RFC 5681, Section 3.1: "If the SYN or SYN/ACK is lost, the initial
+	// RFC 5681, Section 3.1: "if the SYN or SYN/ACK is lost, the initial
 	// window used by a sender after a correctly transmitted SYN MUST be one
 	// segment consisting of at most SMSS bytes."
 	s.rec.ceiling = s.snd.mss

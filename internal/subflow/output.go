@@ -27,17 +27,19 @@ func (s *Subflow) PollSegment(now mono.Time, seg *wire.Segment) (r Range, ok boo
 }
 
 func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
-	switch {
-	case s.pollReset(now, seg):
+	if s.pollReset(now, seg) {
 		return Range{}, true
-	case s.state == StateClosed, s.state == StateSynSent, s.state == StateSynReceived && s.snd.syn == synDue:
-		return Range{}, s.state != StateClosed && s.pollSYN(now, seg)
-	case s.rcv.due == ackNow && s.rcv.held.Len() > 0:
+	}
+	if s.state == StateSynSent || s.state == StateSynReceived {
+		if s.pollSYN(now, seg) {
+			return Range{}, true
+		}
+	} else if s.rcv.due == ackNow && s.rcv.held.Len() > 0 {
 		// SACK blocks find no room beside full payloads.
 		s.putACK(now, seg, s.cfg.Room.ACK)
 		return Range{}, true
 	}
-	if s.state.Synchronized() && s.state != StateTimeWait {
+	if s.state.Synchronized() && !s.state.over() {
 		s.restart(now)
 		if r, ok := s.pollData(now, seg); ok {
 			return r, true
@@ -222,7 +224,7 @@ func (s *Subflow) putData(now mono.Time, seg *wire.Segment, r *record) {
 	} else if s.rcv.held.Len() > 0 {
 		s.putSACK(seg, min(maxOptionsLen-s.optionsLen()-s.cfg.Room.Data, s.snd.mss-n))
 	}
-	s.acked()
+	s.acked(seg)
 	s.count.bytesSent += uint64(n)
 	s.rec.prr.out += n
 	s.startRexmit(now)
@@ -235,20 +237,20 @@ func (s *Subflow) putHeader(now mono.Time, seg *wire.Segment, num relSSN, flags 
 	seg.Ack = s.rcv.nxt.absolute(s.rcv.irs)
 	seg.Flags = flags
 	seg.Wnd = s.rcv.window()
-	if flags.Has(wire.SYN) {
-		seg.Wnd = s.rcv.unscaled()
-		s.rcv.told = s.rcv.nxt + relSSN(seg.Wnd)
-	} else {
-		s.rcv.told = s.rcv.nxt + relSSN(seg.Wnd)<<s.rcv.shift
-	}
 	if s.ts.on {
 		seg.Has |= wire.OptTimestamps
 		seg.TSVal, seg.TSEcr = s.tsVal(now), s.ts.recent
 	}
 }
 
-// acked notes that a segment acknowledges everything received.
-func (s *Subflow) acked() {
+// acked notes that the peer will learn from a segment what was received and
+// what may come.
+func (s *Subflow) acked(seg *wire.Segment) {
+	shift := s.rcv.shift
+	if seg.Flags.Has(wire.SYN) {
+		shift = 0
+	}
+	s.rcv.told = s.rcv.nxt + relSSN(seg.Wnd)<<shift
 	s.rcv.lastAck = s.rcv.nxt
 	s.rcv.due = ackNone
 	s.timers.Stop(timerDelAck)
@@ -266,7 +268,7 @@ func (s *Subflow) optionsLen() int {
 func (s *Subflow) putACK(now mono.Time, seg *wire.Segment, room int) {
 	s.putHeader(now, seg, s.snd.nxt, wire.ACK)
 	s.putSACK(seg, maxOptionsLen-s.optionsLen()-room)
-	s.acked()
+	s.acked(seg)
 }
 
 // ForceAck builds a bare ACK at once, with at least room bytes of options left
@@ -284,7 +286,7 @@ func (s *Subflow) ForceAck(now mono.Time, seg *wire.Segment, room int) bool {
 
 // putProbe builds a segment that makes the peer send an ACK.
 //
-// RFC 9293, Section 3.8.4: "such a segment generally contains SEG.SEQ =
+// RFC 9293, Section 3.8.4: "Such a segment generally contains SEG.SEQ =
 // SND.NXT-1". Deviation: a window probe has no byte of new data either
 // (Section 3.8.6.1); what the peer must do with a segment before its window
 // is the same, and nothing needs to be taken back.

@@ -51,9 +51,8 @@ type link struct {
 	queue                  int // bytes; 0 = no limit
 	loss, reorder, dup     float64
 	reorderBy              time.Duration
-	corruptSACK            bool
 	drop                   func(n int, seg *wire.Segment) bool // by hand; n counts from 0
-	mtu                    int
+	mtu                    int                                 // larger packets are dropped with an ICMP message; 0 = no limit
 	busy                   mono.Time
 	n, dropped, duplicated int
 }
@@ -105,6 +104,7 @@ type pairConfig struct {
 	cc     string
 	ab, ba link
 	a, b   func(*subflow.Config)
+	both   bool // both ends open actively
 }
 
 func baseConfig(local, remote netip.AddrPort) subflow.Config {
@@ -144,6 +144,9 @@ func newPair(t testing.TB, c pairConfig) *pair {
 	}
 	p.mtu = min(a.MTU, b.MTU)
 	p.ends[0].s = subflow.Open(p.now, a, controller(t, c.cc, a))
+	if c.both {
+		p.ends[1].s = subflow.Open(p.now, b, controller(t, c.cc, b))
+	}
 	p.makePassive = func(syn *wire.Segment) *subflow.Subflow {
 		return subflow.Accept(p.now, b, controller(t, c.cc, b), syn)
 	}
@@ -413,7 +416,13 @@ func (p *pair) send(from int, seg *wire.Segment) {
 // carry offers one packet of size bytes (TCP header and payload) to the link.
 func (l *link) carry(p *pair, to int, seg *wire.Segment, size int) {
 	l.n++
-	if l.mtu > 0 && size > l.mtu || l.drop != nil && l.drop(l.n-1, seg) || p.rand.Float64() < l.loss {
+	if l.mtu > 0 && size > l.mtu {
+		// The router in front of the narrow link says so.
+		p.ends[1-to].s.HandlePacketTooBig(p.now, seg.Seq, l.mtu)
+		l.dropped++
+		return
+	}
+	if l.drop != nil && l.drop(l.n-1, seg) || p.rand.Float64() < l.loss {
 		l.dropped++
 		return
 	}

@@ -39,9 +39,9 @@ func (s *Subflow) sentHere(quoted seq.SSN) (relSSN, bool) {
 // only mtu bytes of TCP header, options and payload in a packet. quoted is the
 // sequence number of the segment that it quotes.
 //
-// RFC 8201, Section 4: "Upon receipt of a Packet Too Big message, [the node]
-// MUST attempt to avoid eliciting more such messages". Retransmission is at
-// once and without a reaction of congestion control.
+// RFC 8201, Section 4: "After receiving a Packet Too Big message, a node must
+// attempt to avoid eliciting more such messages in the near future."
+// Retransmission is at once and without a reaction of congestion control.
 func (s *Subflow) HandlePacketTooBig(now mono.Time, quoted seq.SSN, mtu int) {
 	num, ok := s.sentHere(quoted)
 	if !ok || s.state.over() {

@@ -29,8 +29,8 @@ type delivery struct {
 
 	last     float64 // bytes/s, most recent good measurement
 	lossRate float64
-	lostBase int    // bytes lost in this round
-	sentBase uint64 // bytes delivered before this round
+	lost     int    // bytes lost in this round
+	before   uint64 // bytes delivered before this round
 }
 
 // stamp returns what a record that is sent at now carries along.
@@ -80,10 +80,10 @@ func (d *delivery) measure(a *ack, minRTT time.Duration) {
 
 // endRound smooths the loss rate over about 8 round trips.
 func (d *delivery) endRound() {
-	if all := float64(d.lostBase) + float64(d.bytes-d.sentBase); all > 0 {
-		d.lossRate += (float64(d.lostBase)/all - d.lossRate) / 8
+	if all := float64(d.lost) + float64(d.bytes-d.before); all > 0 {
+		d.lossRate += (float64(d.lost)/all - d.lossRate) / 8
 	}
-	d.lostBase, d.sentBase = 0, d.bytes
+	d.lost, d.before = 0, d.bytes
 }
 
 // starve notes that there was nothing to send although inFlight bytes would

@@ -37,8 +37,8 @@ type recovery struct {
 // maxDupThresh bounds how far dupThresh adapts to reordering.
 const maxDupThresh = 16
 
-// recover finds losses in what an ACK says and moves between the phases.
-func (s *Subflow) recover(a *ack) {
+// lossRecovery finds losses in what an ACK says and moves between the phases.
+func (s *Subflow) lossRecovery(a *ack) {
 	s.detectSpurious(a)
 	s.countDuplicates(a)
 	if s.rec.phase != phaseOpen && s.snd.una >= s.rec.until {
@@ -54,7 +54,7 @@ func (s *Subflow) recover(a *ack) {
 		s.findLosses(a)
 		s.prrAck(a)
 	}
-	s.rate.lostBase += a.lost
+	s.rate.lost += a.lost
 }
 
 // countDuplicates counts duplicate ACKs: with SACK those that report new

@@ -92,7 +92,7 @@ func (s *Subflow) receive(now mono.Time, seg *wire.Segment, num relSSN) {
 		return
 	}
 	if s.rcv.fin != 0 && s.rcv.nxt > s.rcv.fin {
-		// RFC 9293, Section 3.10.7.4: after a FIN "this should not occur
+		// RFC 9293, Section 3.10.7.4: after a FIN "This should not occur
 		// [...] Ignore the segment text." The FIN may have come again.
 		s.rcv.due = ackNow
 		s.count.drops[reason.DropDuplicateData]++

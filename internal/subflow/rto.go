@@ -90,7 +90,7 @@ func (s *Subflow) loseAll(now mono.Time) {
 		s.ctl.OnLoss(cc.LossTimeout, sm)
 		s.rec.undo = undo{armed: undoWaits, by: cc.LossTimeout}
 	}
-	s.rate.lostBase += s.pipe()
+	s.rate.lost += s.pipe()
 	s.queue.loseAll()
 	s.rec.phase = phaseLoss
 	s.rec.until = s.snd.nxt

@@ -66,8 +66,9 @@ type timestamps struct {
 
 // recentLife is how long TS.Recent may be relied on.
 //
-// RFC 7323, Section 5.5: "a TCP MUST [...] invalidate" a TS.Recent that is
-// older than 24 days, when the peer's clock may have wrapped its sign.
+// RFC 7323, Section 5.5: PAWS must include "a mechanism to 'invalidate' the
+// TS.Recent value when a connection is idle for more than 24 days", after
+// which the peer's clock may have wrapped its sign.
 const recentLife = 24 * 24 * time.Hour
 
 // tsClock is our timestamp clock: it ticks once a millisecond.
@@ -121,8 +122,8 @@ func (s *Subflow) sampleRTT(a *ack) {
 	case a.sentAt.Set() && !a.repaired:
 		a.rtt = a.now.Sub(a.sentAt)
 	case a.advanced && s.ts.on && a.seg.Has&wire.OptTimestamps != 0 && int32(a.seg.TSEcr-s.tsVal(a.newestAt)) >= 0:
-		// RFC 7323, Section 4.1: only "when the ACK [...] advances the left
-		// edge of the send window". An echo from before the retransmission
+		// RFC 7323, Section 4.1: "only if the segment advances the left edge of
+		// the send window". An echo from before the retransmission
 		// may belong to an ACK that was lost, and would measure the timeout.
 		a.rtt = s.tsAge(a.now, a.seg.TSEcr)
 	default:

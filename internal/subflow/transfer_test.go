@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gomptcp/gomptcp/internal/subflow"
+	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
 func TestTransferPerfectLink(t *testing.T) {
@@ -78,4 +79,92 @@ func TestGoodputWithLossAndReordering(t *testing.T) {
 		p.finish(2 * time.Minute)
 		t.Logf("%s: %v: %+v", control, p.now.Duration(), p.stats()[0])
 	}
+}
+
+// RFC 9293, Figure 7, on a network that loses and reorders.
+func TestSimultaneousOpenTransfer(t *testing.T) {
+	for seed := range uint64(50) {
+		l := link{delay: 10 * time.Millisecond, loss: 0.2, reorder: 0.1, reorderBy: 15 * time.Millisecond}
+		p := newPair(t, pairConfig{seed: seed, ab: l, ba: l, both: true})
+		p.transfer(3000, 5000)
+		p.finish(30 * time.Minute)
+	}
+}
+
+func TestReorderingAloneCostsLittle(t *testing.T) {
+	l := link{rate: 1.25e6, delay: 10 * time.Millisecond, queue: 50000, reorder: 0.02, reorderBy: 5 * time.Millisecond}
+	p := newPair(t, pairConfig{cc: "cubic", ab: l, ba: l})
+	p.transfer(8<<20, 0)
+	p.finish(time.Minute)
+	st := p.stats()[0]
+	require.Less(t, p.now.Duration(), 10*time.Second, "6.7 s at the link's rate")
+	require.Less(t, float64(st.BytesRetransmitted), 0.02*float64(st.BytesSent))
+	require.Zero(t, st.Timeouts)
+}
+
+func TestOutage(t *testing.T) {
+	down := false
+	drop := func(int, *wire.Segment) bool { return down }
+	l := link{rate: 1.25e6, delay: 10 * time.Millisecond, drop: drop}
+	p := newPair(t, pairConfig{ab: l, ba: l})
+	p.transfer(4<<20, 0)
+	p.run(time.Second)
+	down = true
+	p.run(5 * time.Second)
+	require.GreaterOrEqual(t, p.stats()[0].Backoff, 3)
+	down = false
+	p.finish(20 * time.Second)
+	kinds := map[subflow.EventKind]int{}
+	for _, e := range p.ends[0].events {
+		kinds[e.Kind]++
+	}
+	require.Equal(t, 1, kinds[subflow.EventRecovered])
+}
+
+// All ACKs that open the window again are lost once: only probes find out.
+func TestLostWindowUpdates(t *testing.T) {
+	l := link{delay: 10 * time.Millisecond}
+	p := newPair(t, pairConfig{ab: l, ba: l})
+	p.transfer(100000, 0)
+	p.ends[1].buffer, p.ends[1].readRate = 8000, 200
+	closed, lost := false, 0
+	p.links[1].drop = func(_ int, seg *wire.Segment) bool {
+		update := closed && seg.Wnd > 0
+		closed = seg.Wnd == 0
+		if update {
+			lost++
+		}
+		return update
+	}
+	p.finish(time.Hour)
+	require.Positive(t, lost)
+}
+
+func TestPathMTUShrinks(t *testing.T) {
+	for _, super := range []int{0, 20000} {
+		l := link{rate: 1.25e6, delay: 10 * time.Millisecond}
+		p := newPair(t, pairConfig{ab: l, ba: l, a: func(c *subflow.Config) { c.SegmentMax = super }})
+		p.transfer(1<<20, 0)
+		p.run(300 * time.Millisecond)
+		p.links[0].mtu = 1000
+		p.finish(30 * time.Second)
+		st := p.stats()[0]
+		require.Equal(t, 1000-20-12-20, st.MSS)
+		require.Zero(t, st.Timeouts)
+		require.Zero(t, st.Recoveries)
+	}
+}
+
+// Two ends that only answer each other must fall silent.
+func TestNoACKWar(t *testing.T) {
+	l := link{delay: time.Millisecond, dup: 0.5, reorder: 0.5, reorderBy: 5 * time.Millisecond}
+	off := func(c *subflow.Config) { c.KeepAlive.Idle = -1 }
+	p := newPair(t, pairConfig{ab: l, ba: l, a: off, b: off})
+	p.transfer(50000, 50000)
+	p.ends[0].closeAfter, p.ends[1].closeAfter = false, false
+	p.run(time.Minute)
+	before := p.links[0].n + p.links[1].n
+	p.run(time.Hour)
+	require.Equal(t, before, p.links[0].n+p.links[1].n)
+	require.Zero(t, p.ends[0].s.Deadline())
 }

@@ -32,8 +32,11 @@ func (s *Subflow) cwnd() int {
 // Deviation: the controller's window is kept. What may be used of it grows
 // from RW by the bytes acknowledged, as in slow start, until it is reached.
 func (s *Subflow) restart(now mono.Time) {
-	if s.queue.total == 0 && s.snd.lastAt.Set() && now.Sub(s.snd.lastAt) > s.rtt.timeout() {
-		s.rec.ceiling = s.cfg.InitialWindow * s.snd.mss
+	if s.queue.total > 0 || !s.snd.lastAt.Set() || now.Sub(s.snd.lastAt) <= s.rtt.timeout() {
+		return
+	}
+	if rw := s.cfg.InitialWindow * s.snd.mss; s.rec.ceiling == 0 || s.rec.ceiling > rw {
+		s.rec.ceiling = rw
 	}
 }
 
