@@ -117,26 +117,39 @@ func TestReductions(t *testing.T) {
 			why            string
 			loss           cc.Loss
 			cwnd, flight   float64
-			recovering     bool
 			window, thresh float64
 		}{
-			{"fast retransmit", cc.LossFast, 10, 10, false, 10 * beta, 10 * beta},
-			{"flight counts, not cwnd", cc.LossFast, 40, 10, false, 10 * beta, 10 * beta},
-			{"limited transmit is left out", cc.LossFast, 10, 12, false, 10 * beta, 10 * beta},
-			{"at least two segments", cc.LossFast, 10, 2, false, 2, 2},
-			{"ecn", cc.LossECN, 10, 10, false, 10 * beta, 10 * beta},
-			{"ecn down to one segment", cc.LossECN, 1, 1, false, 1, 2},
-			{"timeout", cc.LossTimeout, 10, 10, false, 1, 10 * beta},
-			{"timeout of little", cc.LossTimeout, 10, 1, false, 1, 2},
-			{"timeout in recovery is not a second reduction", cc.LossTimeout, 10, 20, true, 1, 20 * beta},
+			{"fast retransmit", cc.LossFast, 10, 10, 10 * beta, 10 * beta},
+			{"flight counts, not cwnd", cc.LossFast, 40, 10, 10 * beta, 10 * beta},
+			{"limited transmit is left out", cc.LossFast, 10, 12, 10 * beta, 10 * beta},
+			{"at least two segments", cc.LossFast, 10, 2, 2, 2},
+			{"ecn", cc.LossECN, 10, 10, 10 * beta, 10 * beta},
+			{"ecn down to one segment", cc.LossECN, 1, 1, 1, 2},
+			{"timeout", cc.LossTimeout, 10, 10, 1, 10 * beta},
+			{"timeout of little", cc.LossTimeout, 10, 1, 1, 2},
 		}
 		for _, tt := range tests {
 			c := group(t, name).Add(avoiding(tt.cwnd))
-			s := flight(tt.flight)
-			s.InRecovery = tt.recovering
-			c.OnLoss(tt.loss, s)
+			c.OnLoss(tt.loss, flight(tt.flight))
 			near(t, tt.window, segments(c), name+": "+tt.why)
 			near(t, tt.thresh, threshold(c), name+": "+tt.why)
+		}
+	}
+}
+
+// A timeout within recovery is no second reduction, however much has been
+// sent and has arrived since the first: with less than that outstanding the
+// bound of RFC 5681, Section 3.1, holds all the same.
+func TestTimeoutWithinRecovery(t *testing.T) {
+	for name, beta := range map[string]float64{"reno": 0.5, "lia": 0.5, "cubic": 0.7} {
+		for outstanding, want := range map[float64]float64{20: 20 * beta, 100: 20 * beta, 8: 8 * beta} {
+			c := group(t, name).Add(avoiding(20))
+			c.OnLoss(cc.LossFast, flight(20))
+			s := flight(outstanding)
+			s.InRecovery = true
+			c.OnLoss(cc.LossTimeout, s)
+			near(t, want, threshold(c), name)
+			near(t, 1, segments(c), name)
 		}
 	}
 }

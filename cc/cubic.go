@@ -148,7 +148,7 @@ func (c *cubic) OnLoss(l Loss, s *Sample) {
 		v.wMax = c.win.cwnd
 	}
 	// RFC 9438, Section 4.6: "ssthresh = flight_size * beta_cubic".
-	c.win.reduce(l, c.win.reducible(l, s)*cubicBeta)
+	c.win.reduce(l, c.win.reduced(l, s, cubicBeta))
 }
 
 // Undo restores the state before the last event. RFC 9438, Section 4.9.2:

@@ -54,7 +54,7 @@ func (r *reno) OnLoss(l Loss, s *Sample) {
 		return
 	}
 	r.undo = renoUndo{valid: true, cwnd: r.win.cwnd, ssthresh: r.win.ssthresh}
-	r.win.reduce(l, r.win.reducible(l, s)/2)
+	r.win.reduce(l, r.win.reduced(l, s, 0.5))
 }
 
 // Undo restores what the last signal took, unless the window has outgrown it

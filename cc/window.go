@@ -55,20 +55,22 @@ func (w *window) inSlowStart() bool { return w.cwnd < w.ssthresh }
 // Section 3.1: "cwnd += min (N, SMSS)".
 func (w *window) slowStart(acked int) { w.cwnd += min(float64(acked), w.mss) }
 
-// reducible returns the FlightSize from which a signal computes the new
-// threshold, in bytes.
+// reduced returns the threshold that a signal asks for, in bytes: beta times
+// FlightSize.
 //
 // RFC 5681, Section 3.2, wants segments sent by limited transmit left out,
 // and after a timeout much of what is outstanding was sent under a window
-// that no longer exists. Both are what flight has beyond cwnd. A timeout
-// within recovery is the exception: there cwnd was reduced for this flight
-// already and would be reduced twice.
-func (w *window) reducible(l Loss, s *Sample) float64 {
+// that no longer exists. Both are what flight has beyond cwnd.
+//
+// A timeout within recovery keeps the threshold, which the episode has reduced
+// already. FlightSize is then only an upper bound: most of it is what arrived
+// behind the hole, in a long recovery several windows.
+func (w *window) reduced(l Loss, s *Sample, beta float64) float64 {
 	flight := float64(s.InFlight)
 	if l == LossTimeout && s.InRecovery {
-		return flight
+		return min(flight*beta, w.ssthresh)
 	}
-	return min(flight, w.cwnd)
+	return min(flight, w.cwnd) * beta
 }
 
 // repeated reports whether l is a further timeout of a segment that timed out

@@ -2,12 +2,15 @@ package archtest
 
 import (
 	"go/ast"
+	"go/parser"
 	"go/token"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // bannedImports are what the core must not see, with the reason.
@@ -89,6 +92,29 @@ func bannedNode(n ast.Node, names map[string]string) string {
 		}
 	}
 	return ""
+}
+
+func TestBansAreSeen(t *testing.T) {
+	const sins = `package p
+		import ( "time"; "math/rand/v2"; clock "time"; "fmt" )
+		var c chan int
+		func f() { go f(); select {}; time.Now(); clock.Sleep(1); rand.IntN(3); fmt.Println() }
+		func g(r *rand.Rand, d time.Duration) { rand.New(rand.NewPCG(1, 2)); _ = fmt.Sprint(d) }`
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, "p.go", sins, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	names := importNames(&source{ast: file})
+	var seen []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if why := bannedNode(n, names); why != "" {
+			seen = append(seen, why)
+		}
+		return true
+	})
+	require.Equal(t, []string{
+		"has a channel", "starts a goroutine", "selects on channels", "uses time.Now", "uses time.Sleep",
+		"uses the process-wide random source", "uses fmt.Println",
+	}, seen)
 }
 
 // importNames maps the names that a file gives to its imports to their paths.
