@@ -19,10 +19,10 @@ func TestOurClientToKernelServer(t *testing.T) {
 	for _, f := range []family{ipv4, ipv6} {
 		t.Run(f.String(), func(t *testing.T) {
 			isolated(t, time.Minute, func(t *testing.T) {
-				r := newRig(t, equal)
-				r.announce(t, f)
+				r := newRig(t, f, equal)
+				r.announce(t)
 				server := kernelServe(t, kernelListen(t, true), true, bulk)
-				c := r.dial(t, f, nil)
+				c := r.dial(t, nil)
 				within(t, c, 50*time.Second)
 				defer logSubflows(t, c)
 				exchange(t, c, server, bulk)
@@ -43,9 +43,9 @@ func TestKernelClientToOurServer(t *testing.T) {
 	for _, f := range []family{ipv4, ipv6} {
 		t.Run(f.String(), func(t *testing.T) {
 			isolated(t, time.Minute, func(t *testing.T) {
-				r := newRig(t, equal)
+				r := newRig(t, f, equal)
 				taken, done := r.serve(t, bulk)
-				c := kernelDial(t, true, at(f.addr(1, ours)))
+				c := kernelDial(t, true, at(r.family.addr(1, ours)))
 				within(t, c, 50*time.Second)
 				server := <-taken
 				defer logSubflows(t, server)

@@ -42,10 +42,10 @@ func TestOurClientSurvivesTheLossOfALink(t *testing.T) {
 	for _, c := range cuts {
 		t.Run(c.name, func(t *testing.T) {
 			isolated(t, time.Minute, func(t *testing.T) {
-				r := newRig(t, equal)
-				r.announce(t, ipv4)
+				r := newRig(t, ipv4, equal)
+				r.announce(t)
 				server := kernelServe(t, kernelListen(t, true), true, half)
-				conn := r.dial(t, ipv4, nil)
+				conn := r.dial(t, nil)
 				within(t, conn, 50*time.Second)
 				defer logSubflows(t, conn)
 				exchangeCutting(t, conn, server, half, func() { c.cut(t, r, c.link) })
@@ -53,6 +53,7 @@ func TestOurClientSurvivesTheLossOfALink(t *testing.T) {
 				logCounters(t, got)
 				require.Equal(t, 1, got["MPJoinAckRx"])
 				requireNoFaults(t, got)
+				r.requireCleanCapture(t)
 			})
 		})
 	}
@@ -62,9 +63,9 @@ func TestOurServerSurvivesTheLossOfALink(t *testing.T) {
 	for _, c := range cuts {
 		t.Run(c.name, func(t *testing.T) {
 			isolated(t, time.Minute, func(t *testing.T) {
-				r := newRig(t, equal)
+				r := newRig(t, ipv4, equal)
 				taken, done := r.serve(t, half)
-				conn := kernelDial(t, true, at(ipv4.addr(1, ours)))
+				conn := kernelDial(t, true, at(r.family.addr(1, ours)))
 				within(t, conn, 50*time.Second)
 				server := <-taken
 				defer logSubflows(t, server)
@@ -73,6 +74,7 @@ func TestOurServerSurvivesTheLossOfALink(t *testing.T) {
 				logCounters(t, got)
 				require.Equal(t, 1, got["MPJoinSynAckRx"])
 				requireNoFaults(t, got)
+				r.requireCleanCapture(t)
 			})
 		})
 	}

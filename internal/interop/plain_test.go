@@ -14,10 +14,10 @@ import (
 
 func TestListenerServesPlainTCPAndMPTCP(t *testing.T) {
 	isolated(t, time.Minute, func(t *testing.T) {
-		r := newRig(t, equal)
+		r := newRig(t, ipv4, equal)
 		taken, done := r.serve(t, 4*mebi)
 		for _, multipath := range []bool{false, true, false} {
-			conn := kernelDial(t, multipath, at(ipv4.addr(1, ours)))
+			conn := kernelDial(t, multipath, at(r.family.addr(1, ours)))
 			within(t, conn, 15*time.Second)
 			server := <-taken
 			is, err := server.MultipathTCP()
@@ -31,9 +31,9 @@ func TestListenerServesPlainTCPAndMPTCP(t *testing.T) {
 
 func TestOurClientFallsBackToPlainTCP(t *testing.T) {
 	isolated(t, time.Minute, func(t *testing.T) {
-		r := newRig(t, equal)
+		r := newRig(t, ipv4, equal)
 		server := kernelServe(t, kernelListen(t, false), false, 4*mebi)
-		conn := r.dial(t, ipv4, nil)
+		conn := r.dial(t, nil)
 		within(t, conn, 30*time.Second)
 		defer logSubflows(t, conn)
 		is, err := conn.MultipathTCP()
@@ -51,9 +51,9 @@ var lossy = netstack.Shape{Rate: 100e6, Delay: 10 * time.Millisecond, Loss: 0.01
 
 func TestPlainTCPOverALossyLink(t *testing.T) {
 	isolated(t, 3*time.Minute, func(t *testing.T) {
-		r := newRig(t, []netstack.Shape{lossy})
+		r := newRig(t, ipv4, []netstack.Shape{lossy})
 		server := kernelServe(t, kernelListen(t, false), false, 16*mebi)
-		conn := r.dial(t, ipv4, &mptcp.Config{Plain: true})
+		conn := r.dial(t, &mptcp.Config{Plain: true})
 		within(t, conn, 170*time.Second)
 		defer logSubflows(t, conn)
 		exchange(t, conn, server, 16*mebi)

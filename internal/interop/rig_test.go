@@ -20,9 +20,10 @@ import (
 )
 
 // rig is our host on two TUN links in this process's namespace, whose kernel is
-// the peer: link i has the networks 10.10.i.0/24 and fd00:i::/64, in which the
+// the peer: link i has the network 10.10.i.0/24 or fd00:i::/64, in which the
 // kernel is .1 and we are .2.
 type rig struct {
+	family  family
 	host    *netstack.Host
 	links   []*netstack.TUN
 	capture string // pcapng file of all links; "" = none
@@ -66,9 +67,9 @@ var equal = []netstack.Shape{{Rate: 50e6, Delay: 5 * time.Millisecond}, {Rate: 5
 
 // newRig builds a host with a link for each shape, which both directions have,
 // and lets the kernel use all of them.
-func newRig(t *testing.T, shapes []netstack.Shape) *rig {
+func newRig(t *testing.T, f family, shapes []netstack.Shape) *rig {
 	t.Helper()
-	r := &rig{capture: filepath.Join(t.TempDir(), "capture.pcapng")}
+	r := &rig{family: f, capture: filepath.Join(t.TempDir(), "capture.pcapng")}
 	if dir := os.Getenv(envKeep); dir != "" {
 		r.capture = filepath.Join(dir, t.Name()+".pcapng")
 		require.NoError(t, os.MkdirAll(filepath.Dir(r.capture), 0o755))
@@ -95,25 +96,25 @@ func (r *rig) addLink(t *testing.T, i int, shape netstack.Shape) {
 	tun, err := netstack.OpenTUN(netstack.TUNConfig{Name: name, In: shape, Out: shape, Seed: uint64(i)})
 	require.NoError(t, err)
 	r.links = append(r.links, tun)
-	ip(t, fmt.Sprintf("address add 10.10.%d.1/24 dev %s", i, name))
-	ip(t, fmt.Sprintf("address add fd00:%d::1/64 dev %s nodad", i, name))
+	address := fmt.Sprintf("address add %v/%d dev %s", r.family.addr(i, kernel), r.family.bits(), name)
+	if r.family == ipv6 {
+		address += " nodad"
+	}
+	ip(t, address)
 	ip(t, fmt.Sprintf("link set %s up", name))
 	var link stack.LinkEndpoint = netstack.NewTap(tun, name, r.pcap)
 	require.NoError(t, r.host.AddLink(netstack.LinkConfig{
-		Name: name,
-		Link: link,
-		Addrs: []netip.Prefix{
-			netip.PrefixFrom(ipv4.addr(i, ours), ipv4.bits()),
-			netip.PrefixFrom(ipv6.addr(i, ours), ipv6.bits()),
-		},
+		Name:  name,
+		Link:  link,
+		Addrs: []netip.Prefix{netip.PrefixFrom(r.family.addr(i, ours), r.family.bits())},
 	}))
 }
 
 // announce makes the kernel announce its address on each link after the first.
-func (r *rig) announce(t *testing.T, f family) {
+func (r *rig) announce(t *testing.T) {
 	t.Helper()
 	for i := 2; i <= len(r.links); i++ {
-		ip(t, fmt.Sprintf("mptcp endpoint add %v dev tun%d signal", f.addr(i, kernel), i))
+		ip(t, fmt.Sprintf("mptcp endpoint add %v dev tun%d signal", r.family.addr(i, kernel), i))
 	}
 }
 
@@ -123,12 +124,12 @@ const port = 8000
 func at(a netip.Addr) string { return netip.AddrPortFrom(a, port).String() }
 
 // dial connects our host to the kernel's address on the first link.
-func (r *rig) dial(t *testing.T, f family, cfg *mptcp.Config) *mptcp.Conn {
+func (r *rig) dial(t *testing.T, cfg *mptcp.Config) *mptcp.Conn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	d := mptcp.Dialer{Stack: r.host.Stack, Config: cfg}
-	c, err := d.DialMPTCP(ctx, netip.AddrPortFrom(f.addr(1, kernel), port))
+	c, err := d.DialMPTCP(ctx, netip.AddrPortFrom(r.family.addr(1, kernel), port))
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
