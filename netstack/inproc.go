@@ -129,7 +129,9 @@ func (e *PipeEnd) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) {
 			payload, _ := dataOf(pkt, nil, nil)
 			setChecksum(pkt.NetworkHeader().Slice(), pkt.TransportHeader().Slice(), payload)
 		}
-		e.out.send(stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: pkt.ToBuffer()}))
+		in := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: pkt.ToBuffer()})
+		in.NetworkProtocolNumber = pkt.NetworkProtocolNumber
+		e.out.send(in)
 	}
 	return pkts.Len(), nil
 }

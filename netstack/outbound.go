@@ -129,19 +129,30 @@ func (a *adapter) Source(remote netip.Addr) (netip.Addr, bool) {
 // Allocator implements mptcp.Network.
 func (a *adapter) Allocator() mptcp.BlockAllocator { return allocator{} }
 
-// Send implements mptcp.Network.
+// Send implements mptcp.Network. Packets of one path mostly come one after the
+// other, and share a look-up.
 func (a *adapter) Send(batch []mptcp.Packet) {
+	var on path
+	var r *stack.Route
 	for i := range batch {
 		p := &batch[i]
-		on := path{p.Src.Addr(), p.Dst.Addr()}
-		r := a.route(on)
+		if at := (path{p.Src.Addr(), p.Dst.Addr()}); r == nil || at != on {
+			if r != nil {
+				r.Release()
+			}
+			on, r = at, a.route(at)
+		}
 		if r == nil {
 			a.stats.SegmentSendErrors.Increment()
 			continue
 		}
 		if !a.send(r, p) {
 			a.forgetRoute(on)
+			r.Release()
+			r = nil
 		}
+	}
+	if r != nil {
 		r.Release()
 	}
 }

@@ -75,9 +75,12 @@ func (l *rawLink) inject(pkt *stack.PacketBuffer) {
 	pkt.DecRef()
 }
 
-// versionOf returns the network protocol that the first byte of an inbound
-// packet names.
+// versionOf returns the network protocol that an inbound packet is known to
+// be of, or that its first byte names.
 func versionOf(pkt *stack.PacketBuffer) (tcpip.NetworkProtocolNumber, bool) {
+	if pkt.NetworkProtocolNumber != 0 {
+		return pkt.NetworkProtocolNumber, true
+	}
 	b, ok := pkt.Data().PullUp(1)
 	if !ok {
 		return 0, false

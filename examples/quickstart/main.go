@@ -6,7 +6,7 @@
 // It needs no privileges and no network: client and server are two hosts in
 // this process, each a network stack of its own, joined by two emulated paths
 // (30 Mb/s with a round-trip time of 20 ms, and 10 Mb/s with 60 ms). When a
-// third is written, the fast path goes away without notice for two seconds.
+// third has arrived, the fast path goes away without notice for two seconds.
 // At the end the program compares the SHA-256 of both sides and shows what
 // each path carried; it fails if anything was lost or altered. Flags change
 // all of this:
@@ -14,6 +14,12 @@
 //	go run ./examples/quickstart -rates 50,50,5 -delays 10ms,30ms,80ms -loss 0,0.1,0
 //	go run ./examples/quickstart -outage 0 -json
 //	go run ./examples/quickstart -file movie.mkv -pcap client.pcapng
+//
+// With -handover the client never has two paths: its only one goes away when a
+// third has arrived, and three seconds later the client comes up on the other,
+// where the same connection goes on:
+//
+//	go run ./examples/quickstart -handover
 package main
 
 import (

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,6 +62,32 @@ func TestFileArrivesOverLossyPaths(t *testing.T) {
 	require.Greater(t, written.Size(), int64(1_000_000))
 }
 
+// The only path dies, another one appears three seconds later, and the
+// connection goes on there.
+func TestHandover(t *testing.T) {
+	r := runJSON(t, "-handover", "-bytes", "8000000")
+	requireHandover(t, r, 8_000_000)
+	require.Greater(t, r.Seconds, 3.0)
+}
+
+// The same on the system's clock.
+func TestHandoverInRealTime(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, command([]string{"-handover", "-bytes", "1000000", "-rates", "50,50", "-outage", "200ms", "-json"}, &out, false))
+	r := new(report)
+	require.NoError(t, json.Unmarshal(out.Bytes(), r))
+	requireHandover(t, r, 1_000_000)
+}
+
+func requireHandover(t *testing.T, r *report, n int64) {
+	t.Helper()
+	require.True(t, r.SHA256OK)
+	require.Equal(t, n, r.Bytes)
+	require.Len(t, r.Paths, 2)
+	require.Positive(t, r.Paths[0].Bytes)
+	require.Greater(t, r.Paths[1].Share, 0.4, "all that the first path had not delivered")
+}
+
 func TestTextShowsEveryPath(t *testing.T) {
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
@@ -84,13 +111,14 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 		{"-cc=best", "-cc"},
 		{"-bytes=0", "-bytes"},
 		{"-outage=-1s", "-outage"},
+		{"-handover -rates=1", "-handover"},
 		{"file", "unexpected argument"},
 	} {
-		_, err := parse([]string{c.args}, io.Discard)
+		_, err := parse(strings.Fields(c.args), io.Discard)
 		require.ErrorContains(t, err, c.want, c.args)
 	}
 	o, err := parse([]string{"-rates=5,7", "-delays=10ms", "-loss=0,2"}, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, []path{{5e6, 10 * time.Millisecond, 0}, {7e6, 10 * time.Millisecond, 0.02}}, o.paths)
-	require.Equal(t, 1, o.fastest())
+	require.Equal(t, 1, o.leaving())
 }

@@ -14,7 +14,8 @@ import (
 // network is two hosts in this process, joined by one pipe for each path.
 type network struct {
 	client, server *netstack.Host
-	pipes          []*netstack.PipeEnd // the client's ends
+	pipes          []*netstack.PipeEnd  // the client's ends
+	links          []stack.LinkEndpoint // the same, with the tap of a capture
 	capture        *os.File
 	pcap           *netstack.PcapWriter // writes to capture
 }
@@ -22,7 +23,13 @@ type network struct {
 // name is what path i is called.
 func name(i int) string { return fmt.Sprintf("path%d", i+1) }
 
-// address is the client's (1) or the server's (2) address on path i.
+// Numbers of the hosts in their addresses.
+const (
+	clientHost = 1
+	serverHost = 2
+)
+
+// address is the client's or the server's address on path i.
 func address(i, host int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 0, byte(i + 1), byte(host)})
 }
@@ -49,39 +56,43 @@ func newNetwork(o *options) (n *network, err error) {
 		n.pcap = netstack.NewPcapWriter(n.capture)
 	}
 	for i, p := range o.paths {
-		if err = n.join(i, p); err != nil {
+		if err = n.lay(i, p); err != nil {
+			return n, err
+		}
+		if o.handover && i != o.leaving() {
+			continue
+		}
+		if err = n.attach(i); err != nil {
 			return n, err
 		}
 	}
 	return n, nil
 }
 
-// join lays path i between the hosts.
-func (n *network) join(i int, p path) error {
+// lay lays path i between the hosts and gives the server its end.
+func (n *network) lay(i int, p path) error {
 	// A queue of one bandwidth-delay product, at least 64 KiB, is the default.
 	shape := netstack.Shape{Rate: p.rate, Delay: p.delay / 2, Loss: p.loss}
 	a, b := netstack.NewPipe(netstack.PipeConfig{
 		AB: shape, BA: shape, Seed: uint64(i + 1), Checksum: n.pcap != nil,
 	})
-	n.pipes = append(n.pipes, a)
-	ends := []struct {
-		host *netstack.Host
-		link stack.LinkEndpoint
-	}{{n.client, a}, {n.server, b}}
+	var link stack.LinkEndpoint = a
 	if n.pcap != nil {
-		ends[0].link = netstack.NewTap(a, name(i), n.pcap)
+		link = netstack.NewTap(a, name(i), n.pcap)
 	}
-	for k, end := range ends {
-		err := end.host.AddLink(netstack.LinkConfig{
-			Name:  name(i),
-			Link:  end.link,
-			Addrs: []netip.Prefix{netip.PrefixFrom(address(i, k+1), 24)},
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	n.pipes, n.links = append(n.pipes, a), append(n.links, link)
+	return addLink(n.server, i, serverHost, b)
+}
+
+// attach gives the client its end of path i.
+func (n *network) attach(i int) error { return addLink(n.client, i, clientHost, n.links[i]) }
+
+func addLink(h *netstack.Host, i, host int, link stack.LinkEndpoint) error {
+	return h.AddLink(netstack.LinkConfig{
+		Name:  name(i),
+		Link:  link,
+		Addrs: []netip.Prefix{netip.PrefixFrom(address(i, host), 24)},
+	})
 }
 
 // close ends both hosts and the capture.

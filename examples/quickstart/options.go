@@ -29,7 +29,8 @@ type options struct {
 	paths      []path
 	scheduler  scheduler.Factory
 	congestion cc.Factory
-	outage     time.Duration // how long the fastest path is down; 0 = never
+	handover   bool          // the second path appears when the first is gone
+	outage     time.Duration // how long the path that goes away is down; 0 = never
 	json       bool
 	pcap       string // capture file; "" = none
 }
@@ -46,7 +47,8 @@ func parse(args []string, errorOutput io.Writer) (*options, error) {
 	losses := f.String("loss", "0", "packets lost at random on each path, in `percent` a direction; one for all or one for each")
 	sched := f.String("scheduler", "default", "packet scheduler: "+strings.Join(scheduler.Names(), ", "))
 	congestion := f.String("cc", "default", "congestion control: "+strings.Join(cc.Names(), ", "))
-	f.DurationVar(&o.outage, "outage", 2*time.Second, "how long the fastest path is down in the middle; 0 = never")
+	f.BoolVar(&o.handover, "handover", false, "begin with the first path alone; lose it in the middle, and get the second instead")
+	f.DurationVar(&o.outage, "outage", 2*time.Second, "how long the fastest path is down in the middle, 0 = never; with -handover the time without a path (default 3s)")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON")
 	f.StringVar(&o.pcap, "pcap", "", "write the client's packets to this pcapng `file`")
 	if err := f.Parse(args); err != nil {
@@ -61,6 +63,14 @@ func parse(args []string, errorOutput io.Writer) (*options, error) {
 	var err error
 	if o.paths, err = parsePaths(*rates, *delays, *losses); err != nil {
 		return nil, err
+	}
+	if o.handover {
+		if len(o.paths) != 2 {
+			return nil, fmt.Errorf("-handover: %d paths instead of 2", len(o.paths))
+		}
+		if !isSet(f, "outage") {
+			o.outage = 3 * time.Second
+		}
 	}
 	if o.scheduler, err = scheduler.ByName(*sched); err != nil {
 		return nil, fmt.Errorf("-scheduler: %w", err)
@@ -121,9 +131,20 @@ func each(list string, n int) []string {
 	return items
 }
 
-// fastest is the index of the path that the outage takes down.
-func (o *options) fastest() int {
+// isSet reports whether a flag was given.
+func isSet(f *flag.FlagSet, name string) bool {
+	set := false
+	f.Visit(func(x *flag.Flag) { set = set || x.Name == name })
+	return set
+}
+
+// leaving is the index of the path that goes away: the fastest, or the one
+// that a hand-over begins with.
+func (o *options) leaving() int {
 	best := 0
+	if o.handover {
+		return best
+	}
 	for i, p := range o.paths {
 		if p.rate > o.paths[best].rate {
 			best = i

@@ -46,7 +46,7 @@ func (t *transfer) line(paths, last []pathReport, since time.Duration) string {
 	for i, p := range paths {
 		done += p.Bytes
 		fmt.Fprintf(&b, "  %s %5.1f Mb/s", p.Name, float64(p.Bytes-last[i].Bytes)*8/since.Seconds()/1e6)
-		if i == t.options.fastest() && t.down.Load() {
+		if i == t.options.leaving() && t.down.Load() {
 			b.WriteString(" (down)")
 		}
 	}

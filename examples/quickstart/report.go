@@ -50,7 +50,7 @@ func pathReports(n int, subflows []mptcp.SubflowInfo) []pathReport {
 		p := &paths[i]
 		p.Name = name(i)
 		for _, s := range subflows {
-			if s.Link != p.Name {
+			if s.Local.Addr() != address(i, clientHost) {
 				continue
 			}
 			p.Bytes += s.BytesAcked

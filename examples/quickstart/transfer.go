@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,8 +44,9 @@ type receipt struct {
 	err   error
 }
 
-// serve takes one connection, reads it to its end and closes it.
-func serve(l net.Listener) receipt {
+// serve takes one connection, reads it to its end and closes it. arrived is
+// told how much was read so far.
+func serve(l net.Listener, arrived func(total int64)) receipt {
 	c, err := l.Accept()
 	if err != nil {
 		return receipt{err: err}
@@ -59,6 +61,7 @@ func serve(l net.Listener) receipt {
 			r.last = time.Now()
 			r.bytes += int64(n)
 			h.Write(buf[:n])
+			arrived(r.bytes)
 		}
 		if err != nil {
 			if r.bytes == 0 {
@@ -80,8 +83,11 @@ type transfer struct {
 	net     *network
 	conn    *mptcp.Conn
 	size    int64
-	mend    *time.Timer // ends the outage; nil before it
-	down    atomic.Bool // the fastest path is away
+	mend    *time.Timer // ends the outage; nil before it; used by the server until it is done
+	down    atomic.Bool // a path is away
+
+	mu  sync.Mutex
+	err error // guarded by mu: what went wrong with the paths
 }
 
 // outcome is how a transfer ended.
@@ -114,17 +120,17 @@ func (n *network) send(ctx context.Context, o *options, src io.Reader, size int6
 		return nil, err
 	}
 	defer l.Close()
+	t := &transfer{options: o, net: n, size: size}
 	served := make(chan receipt, 1)
-	go func() { served <- serve(l) }()
+	go func() { served <- serve(l, t.arrived) }()
 
 	dialer := mptcp.Dialer{Stack: n.client.Stack}
-	conn, err := dialer.DialMPTCP(ctx, netip.AddrPortFrom(address(0, 2), port))
+	conn, err := dialer.DialMPTCP(ctx, netip.AddrPortFrom(address(0, serverHost), port))
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	t := &transfer{options: o, net: n, conn: conn, size: size}
-	defer t.endOutage()
+	t.conn = conn
 	stop, watched := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(watched)
@@ -144,27 +150,23 @@ func (n *network) send(ctx context.Context, o *options, src io.Reader, size int6
 	close(stop)
 	<-watched
 	if err != nil {
-		return nil, err
+		conn.Close()
+		l.Close()
 	}
 	out := &outcome{wanted: sum, got: <-served, subflows: conn.Subflows()}
 	out.seconds = out.got.last.Sub(start).Seconds()
-	return out, out.got.err
+	return out, errors.Join(err, out.got.err, t.endOutage())
 }
 
-// write sends the source and ends the stream. The outage begins when a third
-// of it is written.
+// write sends the source and ends the stream.
 func (t *transfer) write(src io.Reader) (sum [sha256.Size]byte, err error) {
 	h := sha256.New()
 	buf := make([]byte, 64<<10)
-	for written := int64(0); ; {
+	for {
 		n, err := src.Read(buf)
 		h.Write(buf[:n])
 		if _, err := t.conn.Write(buf[:n]); err != nil {
 			return sum, err
-		}
-		written += int64(n)
-		if written >= t.size/3 {
-			t.beginOutage()
 		}
 		if errors.Is(err, io.EOF) {
 			h.Sum(sum[:0])
@@ -176,24 +178,48 @@ func (t *transfer) write(src io.Reader) (sum [sha256.Size]byte, err error) {
 	}
 }
 
-// beginOutage takes the fastest path down, once: its packets vanish and nobody
-// is told. A timer brings it back.
-func (t *transfer) beginOutage() {
-	if t.options.outage == 0 || t.mend != nil {
+// arrived begins the outage when the server has a third. It runs in the
+// server's goroutine.
+func (t *transfer) arrived(total int64) {
+	if total < t.size/3 || t.options.outage == 0 || t.mend != nil {
 		return
 	}
-	pipe := t.net.pipes[t.options.fastest()]
+	end := t.pathBack
+	if t.options.handover {
+		// The client notices, as one that leaves a network does; the server
+		// is not told.
+		t.note(t.net.client.RemoveLink(name(t.options.leaving())))
+		end = t.otherPath
+	} else {
+		t.net.pipes[t.options.leaving()].SetUp(false) // packets vanish, nobody is told
+	}
 	t.down.Store(true)
-	pipe.SetUp(false)
-	t.mend = time.AfterFunc(t.options.outage, func() {
-		pipe.SetUp(true)
-		t.down.Store(false)
-	})
+	t.mend = time.AfterFunc(t.options.outage, end)
 }
 
-// endOutage stops the timer of an outage that outlived the transfer.
-func (t *transfer) endOutage() {
+// pathBack mends the path that was down.
+func (t *transfer) pathBack() {
+	t.net.pipes[t.options.leaving()].SetUp(true)
+	t.down.Store(false)
+}
+
+// otherPath gives the client the path that it had not had.
+func (t *transfer) otherPath() { t.note(t.net.attach(1)) }
+
+// note keeps what went wrong with the paths.
+func (t *transfer) note(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.err = errors.Join(t.err, err)
+}
+
+// endOutage stops the timer of an outage that outlived the transfer and
+// returns what was noted. The server must be done.
+func (t *transfer) endOutage() error {
 	if t.mend != nil {
 		t.mend.Stop()
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err
 }

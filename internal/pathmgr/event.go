@@ -1,6 +1,17 @@
 // Package pathmgr decides which subflows a connection has: pure policies that
 // answer events with commands. The driver applies commands; a command that
 // can't be obeyed (a limit, no route) is dropped and counted there.
+//
+// The policies, by name:
+//
+//   - fullmesh: a subflow between every two addresses;
+//   - signal: announces addresses, opens subflows only to announced ones;
+//   - ndiffports: several subflows between one pair of addresses;
+//   - backup: a full mesh of which one subflow is used and the others stand by.
+//
+// All open subflows only on the side that opened the connection, keep the
+// limits, try what failed again with growing waits, and bring a connection
+// without subflows back when an address comes.
 package pathmgr
 
 import (

@@ -26,8 +26,18 @@ type bench struct {
 
 func newBench(t *testing.T, active bool, locals, remotes string) *bench {
 	t.Helper()
-	f, err := pathmgr.ByName("fullmesh")
+	return newBenchOf(t, "fullmesh", active, locals, remotes)
+}
+
+func newBenchOf(t *testing.T, policy string, active bool, locals, remotes string) *bench {
+	t.Helper()
+	f, err := pathmgr.ByName(policy)
 	require.NoError(t, err)
+	return newBenchWith(t, f, active, locals, remotes)
+}
+
+func newBenchWith(t *testing.T, f pathmgr.Factory, active bool, locals, remotes string) *bench {
+	t.Helper()
 	b := &bench{t: t, policy: f(), now: time.Second, nextID: 1}
 	b.view = pathmgr.View{Active: active, Routable: func(_, _ netip.Addr) bool { return true }}
 	for _, s := range strings.Fields(locals) {
@@ -74,10 +84,22 @@ func (b *bench) obey(c pathmgr.Command) string {
 	case pathmgr.CloseSubflow:
 		return fmt.Sprintf("close:%d", c.Subflow)
 	case pathmgr.AnnounceAddr:
-		require.Zero(b.t, c.Local.Port())
+		if c.Local.Port() != 0 {
+			return fmt.Sprintf("announce:%v", c.Local)
+		}
 		return fmt.Sprintf("announce:%v", c.Local.Addr())
 	case pathmgr.WithdrawAddr:
 		return fmt.Sprintf("withdraw:%v", c.Local.Addr())
+	case pathmgr.SetBackup:
+		for i := range b.view.Subflows {
+			if s := &b.view.Subflows[i]; s.ID == c.Subflow {
+				s.Backup = c.Backup
+			}
+		}
+		if c.Backup {
+			return fmt.Sprintf("backup:%d", c.Subflow)
+		}
+		return fmt.Sprintf("regular:%d", c.Subflow)
 	case pathmgr.Wake:
 		b.wake = c.At
 		return fmt.Sprintf("wake:%v", c.At-b.now)
@@ -111,6 +133,17 @@ func (b *bench) lost(id int, how pathmgr.Event) string {
 		}
 	}
 	return b.handle(e)
+}
+
+// up establishes a subflow.
+func (b *bench) up(id int) string {
+	b.t.Helper()
+	for i := range b.view.Subflows {
+		if b.view.Subflows[i].ID == id {
+			b.view.Subflows[i].Established = true
+		}
+	}
+	return b.handle(b.of(pathmgr.SubflowUp, id))
 }
 
 // tick lets the time of the last Wake come.
@@ -151,13 +184,18 @@ const (
 var timedOut = pathmgr.Event{Close: reason.CloseTimeout}
 
 func TestNames(t *testing.T) {
-	require.Equal(t, []string{"fullmesh"}, pathmgr.Names())
+	require.Equal(t, []string{"backup", "fullmesh", "ndiffports", "signal"}, pathmgr.Names())
 	require.Contains(t, pathmgr.Names(), pathmgr.Default)
 	f, err := pathmgr.ByName("")
 	require.NoError(t, err)
 	require.NotNil(t, f())
 	_, err = pathmgr.ByName("star")
-	require.EqualError(t, err, `path manager "star" is unknown (known: fullmesh)`)
+	require.EqualError(t, err, `path manager "star" is unknown (known: backup, fullmesh, ndiffports, signal)`)
+	for _, name := range pathmgr.Names() {
+		f, err := pathmgr.ByName(name)
+		require.NoError(t, err)
+		require.NotNil(t, f())
+	}
 }
 
 // What the active side opens as soon as joins are allowed. The first subflow

@@ -13,7 +13,10 @@ var byName = []struct {
 	name string
 	make Factory
 }{
+	{"backup", newBackup},
 	{"fullmesh", newFullMesh},
+	{"ndiffports", NDiffPorts(DefaultDiffPorts)},
+	{"signal", newSignal},
 }
 
 // ByName returns the policy called name. An empty name means [Default].

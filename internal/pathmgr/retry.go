@@ -71,10 +71,15 @@ type failures []failure
 func (f *failures) add(p pair, e *Event) {
 	n := failure{pair: p, remoteID: e.RemoteID, verdict: judge(e), wait: retryFirst}
 	i := f.index(p)
-	if i >= 0 && (*f)[i].verdict == tryAgain {
-		n.wait = min(2*(*f)[i].wait, retryMost)
-	}
 	n.until = e.Now + n.wait
+	if i >= 0 && (*f)[i].verdict == tryAgain {
+		if n.verdict == tryAgain && e.Now < (*f)[i].until {
+			// Another subflow of the pair met the same trouble.
+			return
+		}
+		n.wait = min(2*(*f)[i].wait, retryMost)
+		n.until = e.Now + n.wait
+	}
 	f.forget(func(x *failure) bool {
 		return x.pair == p || n.verdict == shunRemote && x.pair.remote == p.remote
 	})
