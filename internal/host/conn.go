@@ -19,9 +19,10 @@ type Conn struct {
 	// User is the driver's handle.
 	User any
 
-	cfg    *ConnConfig
-	first  tuple // of the first subflow
-	active bool
+	cfg     *ConnConfig
+	first   tuple // of the first subflow
+	active  bool
+	offered dialMode // of an active one
 
 	// Guarded by the host's lock.
 	tuples       []tuple
@@ -89,12 +90,21 @@ func (h *Host) connConfig(c *Conn) *mpconn.Config {
 		MaxSubflows: c.limits().Subflows, MaxRemotes: c.limits().Accepted,
 		OrphanTimeout: c.cfg.OrphanTimeout,
 	}
+	switch c.offered {
+	case dialPlain:
+		cfg.Plain, cfg.PlainWhy = true, reason.FallbackBlackhole
+	case dialProbes:
+		cfg.SYNsWithMPTCP = 1
+	}
 	if !cfg.Plain {
 		k, ok := h.newKey()
 		// RFC 8684, Section 3.1: "if uniqueness is not met and there is no way
 		// to generate an alternative verifiable key, then the connection MUST
 		// fall back to using regular TCP".
-		cfg.Key, cfg.Plain = k, !ok
+		cfg.Key = k
+		if !ok {
+			cfg.Plain, cfg.PlainWhy = true, reason.FallbackCollision
+		}
 	}
 	return cfg
 }

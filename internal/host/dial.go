@@ -33,6 +33,7 @@ func (h *Host) Dial(now mono.Time, a DialArgs) (*Conn, error) {
 	if !peerAddr(c.first.local, c.first.remote) {
 		return nil, ErrNoRoute
 	}
+	h.offer(now, c)
 	c.Conn = mpconn.Dial(now, h.connConfig(c))
 	h.register(c, c.first)
 	h.counters.Dialed++

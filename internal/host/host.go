@@ -96,6 +96,7 @@ type Counters struct {
 	ResetsSent               uint64 // to segments without a connection
 	RepliesLost              uint64 // answers that found the queue full
 	CommandsFailed           uint64 // of path managers, that could not be obeyed
+	Blackholes               uint64 // ways found that drop SYNs with MP_CAPABLE
 	Drops                    [reason.NumDrops]uint64
 
 	Conns    int // in the tables now
@@ -114,6 +115,7 @@ type Host struct {
 	timeWait    timeWaitTable
 	replies     replyQueue
 	paths       pathTable
+	blackholes  blackholeTable
 	counters    Counters
 
 	// Reused by every call of a path manager.
@@ -133,6 +135,7 @@ func New(cfg Config) *Host {
 		listenPorts: make(map[uint16]int),
 		timeWait:    newTimeWaitTable(cfg.TimeWait, cfg.MaxTimeWait),
 		paths:       newPathTable(),
+		blackholes:  newBlackholeTable(),
 	}
 }
 

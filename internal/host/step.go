@@ -37,6 +37,7 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 	t := tuple{e.Local, e.Remote}
 	switch e.Kind {
 	case mpconn.EventConnected:
+		h.learnOffer(now, c)
 		if c.listener != nil {
 			c.listener.promote(c)
 			return c.listener
