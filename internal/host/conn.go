@@ -31,6 +31,7 @@ type Conn struct {
 	index        int       // in Host.conns; -1 = not there
 	listener     *Listener // until Accept
 	openingIndex int       // in listener.opening; -1 = not there
+	joining      []int     // subflows begun by the peer in their handshake
 
 	// Guarded by the connection's lock.
 	policy  pathmgr.Policy
@@ -74,7 +75,31 @@ func (h *Host) newConn(cfg *ConnConfig, t tuple) *Conn {
 
 // connConfig returns what the connection proper is made from.
 func (h *Host) connConfig(c *Conn) *mpconn.Config {
-	cfg := &mpconn.Config{
+	cfg := h.baseConfig(c)
+	switch c.offered {
+	case dialPlain:
+		cfg.Plain, cfg.PlainWhy = true, reason.FallbackBlackhole
+	case dialProbes:
+		cfg.SYNsWithMPTCP = 1
+	}
+	if cfg.Plain {
+		return cfg
+	}
+	k, ok := h.newKey()
+	if !ok {
+		// RFC 8684, Section 3.1: "if uniqueness is not met and there is no way
+		// to generate an alternative verifiable key, then the connection MUST
+		// fall back to using regular TCP".
+		cfg.Plain, cfg.PlainWhy = true, reason.FallbackCollision
+		h.count(MIBMPFallbackTokenInit)
+	}
+	cfg.Key = k
+	return cfg
+}
+
+// baseConfig returns what the connection proper is made from, but for its key.
+func (h *Host) baseConfig(c *Conn) *mpconn.Config {
+	return &mpconn.Config{
 		Local: c.first.local, Remote: c.first.remote,
 		Plain:       c.cfg.Plain,
 		Checksum:    c.cfg.Checksum,
@@ -90,23 +115,6 @@ func (h *Host) connConfig(c *Conn) *mpconn.Config {
 		MaxSubflows: c.limits().Subflows, MaxRemotes: c.limits().Accepted,
 		OrphanTimeout: c.cfg.OrphanTimeout,
 	}
-	switch c.offered {
-	case dialPlain:
-		cfg.Plain, cfg.PlainWhy = true, reason.FallbackBlackhole
-	case dialProbes:
-		cfg.SYNsWithMPTCP = 1
-	}
-	if !cfg.Plain {
-		k, ok := h.newKey()
-		// RFC 8684, Section 3.1: "if uniqueness is not met and there is no way
-		// to generate an alternative verifiable key, then the connection MUST
-		// fall back to using regular TCP".
-		cfg.Key = k
-		if !ok {
-			cfg.Plain, cfg.PlainWhy = true, reason.FallbackCollision
-		}
-	}
-	return cfg
 }
 
 // limits returns the bounds of the connection's subflows and addresses.
@@ -126,6 +134,8 @@ func (h *Host) register(c *Conn, t tuple) {
 func (h *Host) unregister(c *Conn) {
 	h.tuples.unbindAll(c)
 	h.tokens.release(c)
+	h.joining -= len(c.joining)
+	c.joining = nil
 	if c.listener != nil {
 		c.listener.remove(c)
 	}

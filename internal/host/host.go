@@ -50,6 +50,11 @@ type Config struct {
 	TimeWait                 time.Duration // 0 = 60 s
 	MaxTimeWait              int           // subflows in TIME-WAIT at most; 0 = 16384
 
+	// MaxHalfOpen is how many connections of all listeners may be in their
+	// handshake before SYNs are answered by cookies, and how many joins may;
+	// 0 = 1024.
+	MaxHalfOpen int
+
 	// Observe, if set, is told every event of every connection after the
 	// tables have followed it. It must not call back.
 	Observe func(now mono.Time, c *Conn, e mpconn.Event)
@@ -69,6 +74,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.MaxTimeWait <= 0 {
 		cfg.MaxTimeWait = defaultMaxTimeWait
+	}
+	if cfg.MaxHalfOpen <= 0 {
+		cfg.MaxHalfOpen = defaultMaxHalfOpen
 	}
 	return cfg
 }
@@ -98,9 +106,12 @@ type Counters struct {
 	CommandsFailed           uint64 // of path managers, that could not be obeyed
 	Blackholes               uint64 // ways found that drop SYNs with MP_CAPABLE
 	Drops                    [reason.NumDrops]uint64
+	MIB                      [NumMIBs]uint64
 
-	Conns    int // in the tables now
-	TimeWait int // tuples in TIME-WAIT now
+	Conns         int // in the tables now
+	TimeWait      int // tuples in TIME-WAIT now
+	HalfOpen      int // connections of listeners in their handshake now
+	HalfOpenJoins int // subflows begun by peers in theirs
 }
 
 // Host is the tables. See the package comment for which lock guards what.
@@ -113,6 +124,8 @@ type Host struct {
 	listeners   map[netip.AddrPort]*Listener
 	listenPorts map[uint16]int // listeners on each port
 	timeWait    timeWaitTable
+	opening     int // connections of listeners in their handshake
+	joining     int // subflows begun by peers in their handshake
 	replies     replyQueue
 	paths       pathTable
 	blackholes  blackholeTable
@@ -176,6 +189,9 @@ func (h *Host) Lookup(now mono.Time, seg *wire.Segment) Verdict {
 	if w != nil {
 		return h.handleTimeWait(now, w, seg)
 	}
+	if v, ok := h.handleCookie(now, t, seg); ok {
+		return v
+	}
 	return h.stray(seg, reason.DropNoConn)
 }
 
@@ -216,7 +232,8 @@ func (h *Host) Conns(f func(*Conn)) {
 // Counters returns a snapshot.
 func (h *Host) Counters() Counters {
 	n := h.counters
-	n.Conns, n.TimeWait = len(h.conns), len(h.timeWait.entries)
+	n.Conns, n.TimeWait, n.HalfOpen = len(h.conns), len(h.timeWait.entries), h.opening
+	n.HalfOpenJoins = h.joining
 	return n
 }
 

@@ -47,9 +47,11 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 	case mpconn.EventSubflowOpened:
 		h.tuples.bind(t, c, e.ID)
 	case mpconn.EventSubflowUp:
+		h.joined(c, e.ID)
 		h.Feed(now, c, flowEvent(pathmgr.SubflowUp, e))
 	case mpconn.EventSubflowLost:
 		h.measure(now, c, e)
+		h.joined(c, e.ID)
 		h.tuples.unbind(t, c, e.ID)
 		h.Feed(now, c, flowEvent(pathmgr.SubflowLost, e))
 	case mpconn.EventTimeWait:

@@ -127,8 +127,8 @@ func (w *waiting) ack(now mono.Time) reply {
 	r := reply{src: w.tuple.local, dst: w.tuple.remote}
 	r.header = wire.Header{Seq: w.tcp.SndNxt, Ack: w.tcp.RcvNxt, Flags: wire.ACK, Wnd: w.tcp.Window}
 	if w.tcp.Timestamps {
-		r.has = wire.OptTimestamps
-		r.tsVal, r.tsEcr = w.tcp.TSVal(now), w.tcp.TSRecent
+		r.options.Has = wire.OptTimestamps
+		r.options.TSVal, r.options.TSEcr = w.tcp.TSVal(now), w.tcp.TSRecent
 	}
 	return r
 }
