@@ -27,6 +27,13 @@ type Info struct {
 	BytesDuplicate  uint64 // received again
 	BytesReinjected uint64 // sent again on another subflow
 
+	// Sums over all subflows, those that have ended included.
+	BytesRetransmitted    uint64 // sent again on the same subflow
+	SegmentsSent          uint64 // a super-segment counts once
+	SegmentsReceived      uint64
+	SegmentsRetransmitted uint64
+	Timeouts              uint64 // of retransmission
+
 	Unsent     int // bytes written and never sent
 	Unacked    int // bytes sent and not acknowledged by the peer's connection
 	Readable   int // bytes that can be read
@@ -48,6 +55,9 @@ func (c *Conn) Info() Info {
 		Unsent:          i.Unsent, Unacked: i.Unacked, Readable: i.Readable, OutOfOrder: i.OutOfOrder,
 		SendWindow: i.SendWindow,
 	}
+	t := c.core.SubflowTotals()
+	info.BytesRetransmitted, info.SegmentsRetransmitted = t.BytesRetransmitted, t.SegmentsRetransmitted
+	info.SegmentsSent, info.SegmentsReceived, info.Timeouts = t.SegmentsSent, t.SegmentsReceived, t.Timeouts
 	if i.Fallback != reason.FallbackNone {
 		info.Fallback = i.Fallback.String()
 	}
@@ -137,15 +147,26 @@ type Counters struct {
 	ResetsSent uint64            // to segments of no connection
 	Drops      map[string]uint64 // segments dropped before they reached a connection, by reason
 
-	Conns    int // connections now, those being closed included
-	TimeWait int // subflows in TIME-WAIT now
+	// MIB are counters by the names that Linux has for them: those of MPTCP in
+	// /proc/net/netstat, and those of SYN cookies. A name of Linux that is
+	// missing has no counterpart.
+	MIB map[string]uint64
+
+	Conns         int // connections now, those being closed included
+	TimeWait      int // subflows in TIME-WAIT now
+	HalfOpen      int // connections begun by peers, in their handshake now
+	HalfOpenJoins int // subflows begun by peers, in their handshake now
 }
 
 // countersOf adds the drops that the host did not see to what it counted.
 func countersOf(h host.Counters, drops *[reason.NumDrops]uint64) Counters {
 	c := Counters{
 		Dialed: h.Dialed, Accepted: h.Accepted, Joined: h.Joined, ResetsSent: h.ResetsSent,
-		Drops: make(map[string]uint64), Conns: h.Conns, TimeWait: h.TimeWait,
+		Drops: make(map[string]uint64), MIB: make(map[string]uint64, host.NumMIBs),
+		Conns: h.Conns, TimeWait: h.TimeWait, HalfOpen: h.HalfOpen, HalfOpenJoins: h.HalfOpenJoins,
+	}
+	for m := range host.NumMIBs {
+		c.MIB[m.String()] = h.MIB[m]
 	}
 	for r := range reason.NumDrops {
 		if n := h.Drops[r] + drops[r]; n > 0 {

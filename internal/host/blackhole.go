@@ -130,7 +130,7 @@ func (h *Host) learnOffer(now mono.Time, c *Conn) {
 	switch c.Fallback() {
 	case reason.FallbackSYNTimeout:
 		if h.blackholes.closed(now, k, c.offered) {
-			h.counters.Blackholes++
+			h.count(MIBBlackhole)
 		}
 	case reason.FallbackCollision: // MPTCP was not offered
 	default:

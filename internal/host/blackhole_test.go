@@ -45,7 +45,7 @@ func TestBlackHolesAreRemembered(t *testing.T) {
 	offers, why := l.dialOnce(config(t), service)
 	require.Equal(t, reason.FallbackSYNTimeout, why)
 	require.Equal(t, 3, offers)
-	require.Equal(t, uint64(1), l.client.Counters().Blackholes)
+	require.Equal(t, uint64(1), l.client.Counters().MIB[host.MIBBlackhole])
 
 	offers, why = l.dialOnce(config(t), service)
 	require.Equal(t, reason.FallbackBlackhole, why)
@@ -64,7 +64,7 @@ func TestBlackHolesAreRemembered(t *testing.T) {
 		require.Zero(t, offers)
 		begun = l.now
 	}
-	require.Equal(t, uint64(1), l.client.Counters().Blackholes, "a probe that fails is no news")
+	require.Equal(t, uint64(1), l.client.Counters().MIB[host.MIBBlackhole], "a probe that fails is no news")
 
 	// The box is gone: the probe finds out, and MPTCP is back.
 	l.lost = nil

@@ -8,6 +8,7 @@ import (
 	"github.com/gomptcp/gomptcp/internal/mpconn"
 	"github.com/gomptcp/gomptcp/internal/pathmgr"
 	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/subflow"
 )
 
 // Conn is a connection and what its host knows about it. The wake-ups of its
@@ -28,12 +29,15 @@ type Conn struct {
 	tuples       []tuple
 	token        key.Token
 	hasToken     bool
+	estab        bool      // counted as speaking MPTCP
 	index        int       // in Host.conns; -1 = not there
 	listener     *Listener // until Accept
 	openingIndex int       // in listener.opening; -1 = not there
 	joining      []int     // subflows begun by the peer in their handshake
 
 	// Guarded by the connection's lock.
+	tally   tally
+	ended   SubflowTotals // of subflows that are no more
 	policy  pathmgr.Policy
 	remotes []pathmgr.Remote // the peer's addresses that may be joined
 	wake    mono.Time        // when the policy wants a Tick
@@ -53,7 +57,34 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 }
 
 // HasEvents reports whether Step has something to do.
-func (c *Conn) HasEvents() bool { return c.tick || c.Conn.HasEvents() }
+func (c *Conn) HasEvents() bool { return c.tick || c.tally.any || c.Conn.HasEvents() }
+
+// SubflowTotals are sums over all subflows that a connection ever had.
+type SubflowTotals struct {
+	SegmentsSent, SegmentsReceived, SegmentsRetransmitted uint64
+	BytesRetransmitted                                    uint64
+	Timeouts                                              uint64
+}
+
+func (t *SubflowTotals) add(s *subflow.Stats) {
+	t.SegmentsSent += s.SegsSent
+	t.SegmentsReceived += s.SegsReceived
+	t.SegmentsRetransmitted += s.SegsRetransmitted
+	t.BytesRetransmitted += s.BytesRetransmitted
+	t.Timeouts += s.Timeouts
+}
+
+// SubflowTotals returns the sums up to now.
+func (c *Conn) SubflowTotals() SubflowTotals {
+	t := c.ended
+	all := c.AppendSubflows(nil)
+	for i := range all {
+		if all[i].Close == reason.CloseNone {
+			t.add(&all[i].TCP)
+		}
+	}
+	return t
+}
 
 // Active reports whether this side opened the connection.
 func (c *Conn) Active() bool { return c.active }

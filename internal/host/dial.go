@@ -6,6 +6,7 @@ import (
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/mpconn"
 	"github.com/gomptcp/gomptcp/internal/pathmgr"
+	"github.com/gomptcp/gomptcp/internal/reason"
 )
 
 // DialArgs say what to connect to.
@@ -37,6 +38,12 @@ func (h *Host) Dial(now mono.Time, a DialArgs) (*Conn, error) {
 	c.Conn = mpconn.Dial(now, h.connConfig(c))
 	h.register(c, c.first)
 	h.counters.Dialed++
+	switch {
+	case c.offered == dialPlain:
+		h.count(MIBMPCapableSYNTXDisabled)
+	case c.Fallback() == reason.FallbackNone:
+		h.count(MIBMPCapableSYNTX)
+	}
 	return c, nil
 }
 
@@ -133,5 +140,6 @@ func (h *Host) Open(now mono.Time, c *Conn, a mpconn.OpenArgs) (id int, err erro
 		return 0, ErrNotOpened
 	}
 	h.tuples.bind(tuple{a.Local, a.Remote}, c, id)
+	h.count(MIBMPJoinSynTx)
 	return id, nil
 }

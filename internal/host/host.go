@@ -104,7 +104,6 @@ type Counters struct {
 	ResetsSent               uint64 // to segments without a connection
 	RepliesLost              uint64 // answers that found the queue full
 	CommandsFailed           uint64 // of path managers, that could not be obeyed
-	Blackholes               uint64 // ways found that drop SYNs with MP_CAPABLE
 	Drops                    [reason.NumDrops]uint64
 	MIB                      [NumMIBs]uint64
 

@@ -23,6 +23,7 @@ func (h *Host) handleJoinSYN(w *waiting, seg *wire.Segment) Verdict {
 		c = h.tokens[key.Token(seg.Join.Token)]
 	}
 	if c == nil {
+		h.count(MIBMPJoinNoTokenFound)
 		return h.refuseJoin(seg, reason.ResetMPTCP, reason.DropToken)
 	}
 	if w != nil && !w.mayReopen(seg, !c.cfg.Subflow.NoTimestamps) {
@@ -42,16 +43,19 @@ func (h *Host) Join(now mono.Time, c *Conn, seg *wire.Segment) (id int, ok bool)
 		return b.id, false
 	}
 	if !c.Joinable() {
+		h.count(MIBMPJoinRejected)
 		h.refuseJoin(seg, reason.ResetMPTCP, reason.DropState)
 		return 0, false
 	}
 	// Joins need no cookies, as the token must be known (RFC 8684,
 	// Section 3.2), but a bound.
 	if len(c.joining) >= maxTokenJoins || h.joining >= h.cfg.MaxHalfOpen {
+		h.count(MIBMPJoinRejected)
 		h.refuseJoin(seg, reason.ResetResources, reason.DropLimit)
 		return 0, false
 	}
 	if id, ok = c.HandleJoin(now, seg); !ok {
+		h.count(MIBMPJoinRejected)
 		h.refuseJoin(seg, reason.ResetProhibited, reason.DropLimit)
 		return 0, false
 	}
@@ -60,14 +64,18 @@ func (h *Host) Join(now mono.Time, c *Conn, seg *wire.Segment) (id int, ok bool)
 	c.joining = append(c.joining, id)
 	h.joining++
 	h.counters.Joined++
+	h.count(MIBMPJoinSynRx)
 	return id, true
 }
 
 // joined takes note that the handshake of subflow id is over, one way or the
-// other.
-func (h *Host) joined(c *Conn, id int) {
-	if i := slices.Index(c.joining, id); i >= 0 {
-		c.joining = slices.Delete(c.joining, i, i+1)
-		h.joining--
+// other. It reports whether the peer had begun it.
+func (h *Host) joined(c *Conn, id int) bool {
+	i := slices.Index(c.joining, id)
+	if i < 0 {
+		return false
 	}
+	c.joining = slices.Delete(c.joining, i, i+1)
+	h.joining--
+	return true
 }

@@ -190,6 +190,9 @@ func (h *Host) handleSYN(now mono.Time, t tuple, w *waiting, seg *wire.Segment) 
 	if w != nil && !w.mayReopen(seg, !l.cfg.Subflow.NoTimestamps) {
 		return h.handleTimeWait(now, w, seg)
 	}
+	if seg.Has&wire.OptMPCapable != 0 && !l.cfg.Plain {
+		h.count(MIBMPCapableSYNRX)
+	}
 	switch {
 	// RFC 6191 wants a sequence number above the old ones, which a cookie is
 	// by chance only.

@@ -16,12 +16,16 @@ import (
 // connection became ready to be accepted, its listener is returned.
 func (h *Host) Step(now mono.Time, c *Conn) (accepted *Listener) {
 	for c.HasEvents() {
+		h.takeOver(c)
 		if c.tick {
 			c.tick = false
 			h.Feed(now, c, pathmgr.Event{Kind: pathmgr.Tick})
 			continue
 		}
-		e, _ := c.PollEvent()
+		e, ok := c.PollEvent()
+		if !ok {
+			break
+		}
 		if l := h.follow(now, c, e); l != nil {
 			accepted = l
 		}
@@ -35,6 +39,8 @@ func (h *Host) Step(now mono.Time, c *Conn) (accepted *Listener) {
 // follow brings the tables up to date with one event.
 func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listener) {
 	t := tuple{e.Local, e.Remote}
+	joined := (e.Kind == mpconn.EventSubflowUp || e.Kind == mpconn.EventSubflowLost) && h.joined(c, e.ID)
+	h.countEvent(c, &e, joined)
 	switch e.Kind {
 	case mpconn.EventConnected:
 		h.learnOffer(now, c)
@@ -47,11 +53,9 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 	case mpconn.EventSubflowOpened:
 		h.tuples.bind(t, c, e.ID)
 	case mpconn.EventSubflowUp:
-		h.joined(c, e.ID)
 		h.Feed(now, c, flowEvent(pathmgr.SubflowUp, e))
 	case mpconn.EventSubflowLost:
 		h.measure(now, c, e)
-		h.joined(c, e.ID)
 		h.tuples.unbind(t, c, e.ID)
 		h.Feed(now, c, flowEvent(pathmgr.SubflowLost, e))
 	case mpconn.EventTimeWait:
@@ -91,12 +95,17 @@ func (h *Host) fallback(now mono.Time, c *Conn) {
 	}
 }
 
-// measure remembers what a subflow that ended learnt about its path.
+// measure remembers what a subflow that ended learnt about its path, and adds
+// its figures to the connection's.
 func (h *Host) measure(now mono.Time, c *Conn, e mpconn.Event) {
 	h.subflows = c.AppendSubflows(h.subflows[:0])
 	for i := range h.subflows {
 		s := &h.subflows[i]
-		if s.ID != e.ID || s.TCP.SRTT == 0 {
+		if s.ID != e.ID {
+			continue
+		}
+		c.ended.add(&s.TCP)
+		if s.TCP.SRTT == 0 {
 			continue
 		}
 		h.paths.record(e.Local.Addr(), e.Remote.Addr(), Path{

@@ -87,6 +87,9 @@ func (h *Host) answer(r reply, ok bool, drop reason.Drop) Verdict {
 	}
 	if r.header.Flags.Has(wire.RST) {
 		h.counters.ResetsSent++
+		if r.options.Has&wire.OptMPTCPRst != 0 {
+			h.count(MIBMPRstTx)
+		}
 	}
 	return Verdict{Kind: VerdictReply, Drop: drop}
 }
