@@ -149,6 +149,18 @@ func (w *waiting) mayReopen(syn *wire.Segment, timestamps bool) bool {
 	return d > 0 || d == 0 && newer
 }
 
+// reuseAfter is how long a tuple stays in TIME-WAIT at least before a dial may
+// use it again.
+const reuseAfter = time.Second
+
+// mayLeave reports whether w, of a table where all wait that long, may give way
+// to a dial from the same port. Timestamps have to have been in use: ours has
+// then moved on, so that the peer can tell new segments from old duplicates,
+// as RFC 6191 has it of the other side.
+func (w *waiting) mayLeave(now mono.Time, wait time.Duration) bool {
+	return w.tcp.Timestamps && w.expires.Add(reuseAfter-wait).Reached(now)
+}
+
 // issAfter returns iss, moved beyond the numbers that w used.
 //
 // RFC 9293, Section 3.6.1: a SYN may reopen the connection if the host
