@@ -34,6 +34,9 @@ type Info struct {
 	SegmentsRetransmitted uint64
 	Timeouts              uint64 // of retransmission
 
+	// Drops are segments, or parts of them, that were ignored, by reason.
+	Drops map[string]uint64
+
 	Unsent     int // bytes written and never sent
 	Unacked    int // bytes sent and not acknowledged by the peer's connection
 	Readable   int // bytes that can be read
@@ -58,6 +61,7 @@ func (c *Conn) Info() Info {
 	t := c.core.SubflowTotals()
 	info.BytesRetransmitted, info.SegmentsRetransmitted = t.BytesRetransmitted, t.SegmentsRetransmitted
 	info.SegmentsSent, info.SegmentsReceived, info.Timeouts = t.SegmentsSent, t.SegmentsReceived, t.Timeouts
+	info.Drops = dropsByName(&i.Stats.Drops, &t.Drops)
 	if i.Fallback != reason.FallbackNone {
 		info.Fallback = i.Fallback.String()
 	}
@@ -144,8 +148,11 @@ type Counters struct {
 	Accepted uint64 // connections begun by peers
 	Joined   uint64 // subflows begun by peers
 
-	ResetsSent uint64            // to segments of no connection
-	Drops      map[string]uint64 // segments dropped before they reached a connection, by reason
+	ResetsSent uint64 // to segments of no connection
+	// Drops are segments, or parts of them, that were ignored, by reason. What
+	// connections ignore is added when something happens to them, what
+	// subflows do when they end.
+	Drops map[string]uint64
 
 	// MIB are counters by the names that Linux has for them: those of MPTCP in
 	// /proc/net/netstat, and those of SYN cookies. A name of Linux that is
@@ -162,16 +169,24 @@ type Counters struct {
 func countersOf(h host.Counters, drops *[reason.NumDrops]uint64) Counters {
 	c := Counters{
 		Dialed: h.Dialed, Accepted: h.Accepted, Joined: h.Joined, ResetsSent: h.ResetsSent,
-		Drops: make(map[string]uint64), MIB: make(map[string]uint64, host.NumMIBs),
+		Drops: dropsByName(&h.Drops, &h.ConnDrops, drops), MIB: make(map[string]uint64, host.NumMIBs),
 		Conns: h.Conns, TimeWait: h.TimeWait, HalfOpen: h.HalfOpen, HalfOpenJoins: h.HalfOpenJoins,
 	}
 	for m := range host.NumMIBs {
 		c.MIB[m.String()] = h.MIB[m]
 	}
-	for r := range reason.NumDrops {
-		if n := h.Drops[r] + drops[r]; n > 0 {
-			c.Drops[r.String()] = n
+	return c
+}
+
+// dropsByName sums up counts and gives those that are not 0 their names.
+func dropsByName(counts ...*[reason.NumDrops]uint64) map[string]uint64 {
+	all := make(map[string]uint64)
+	for _, of := range counts {
+		for r, n := range of {
+			if n > 0 {
+				all[reason.Drop(r).String()] += n
+			}
 		}
 	}
-	return c
+	return all
 }

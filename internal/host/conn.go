@@ -64,6 +64,7 @@ type SubflowTotals struct {
 	SegmentsSent, SegmentsReceived, SegmentsRetransmitted uint64
 	BytesRetransmitted                                    uint64
 	Timeouts                                              uint64
+	Drops                                                 [reason.NumDrops]uint64
 }
 
 func (t *SubflowTotals) add(s *subflow.Stats) {
@@ -72,6 +73,9 @@ func (t *SubflowTotals) add(s *subflow.Stats) {
 	t.SegmentsRetransmitted += s.SegsRetransmitted
 	t.BytesRetransmitted += s.BytesRetransmitted
 	t.Timeouts += s.Timeouts
+	for d, n := range s.Drops {
+		t.Drops[d] += n
+	}
 }
 
 // SubflowTotals returns the sums up to now.

@@ -161,6 +161,11 @@ func TestForgedSegmentsInTheWindow(t *testing.T) {
 				l.run()
 			}
 			l.requireUnharmed(c, s)
+			require.NotZero(t, s.Totals().Drops[reason.DropHMAC]+s.Totals().Drops[reason.DropKey], "the rejection is counted")
+			s.Abort(l.now)
+			l.run()
+			drops := l.server.Counters().ConnDrops
+			require.NotZero(t, drops[reason.DropHMAC]+drops[reason.DropKey])
 		})
 	}
 	// RFC 5961, Section 5.2: data whose acknowledgment is out of range.

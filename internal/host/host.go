@@ -100,12 +100,14 @@ type ConnConfig struct {
 // Counters are what a host did since it was made.
 type Counters struct {
 	Dialed, Accepted, Joined uint64
-	TokenCollisions          uint64 // keys drawn anew
-	ResetsSent               uint64 // to segments without a connection
-	RepliesLost              uint64 // answers that found the queue full
-	CommandsFailed           uint64 // of path managers, that could not be obeyed
-	Drops                    [reason.NumDrops]uint64
-	MIB                      [NumMIBs]uint64
+	TokenCollisions          uint64                  // keys drawn anew
+	ResetsSent               uint64                  // to segments without a connection
+	RepliesLost              uint64                  // answers that found the queue full
+	CommandsFailed           uint64                  // of path managers, that could not be obeyed
+	Drops                    [reason.NumDrops]uint64 // by the host itself
+	// ConnDrops are those of connections and, once they ended, of subflows.
+	ConnDrops [reason.NumDrops]uint64
+	MIB       [NumMIBs]uint64
 
 	Conns         int // in the tables now
 	TimeWait      int // tuples in TIME-WAIT now

@@ -84,9 +84,10 @@ func (h *Host) count(m MIB) { h.counters.MIB[m]++ }
 
 // tally is what a connection has counted and its host has not yet taken over.
 type tally struct {
-	mib  [NumMIBs]uint64
-	any  bool
-	seen mpconn.Stats // totals already counted
+	mib   [NumMIBs]uint64
+	drops [reason.NumDrops]uint64 // of the connection, that the host has taken over
+	any   bool
+	seen  mpconn.Stats // totals already counted
 }
 
 func (t *tally) add(m MIB, n uint64) {
@@ -98,6 +99,10 @@ func (t *tally) add(m MIB, n uint64) {
 
 // takeOver adds what c has counted to the host's counters.
 func (h *Host) takeOver(c *Conn) {
+	for d, n := range c.Totals().Drops {
+		h.counters.ConnDrops[d] += n - c.tally.drops[d]
+		c.tally.drops[d] = n
+	}
 	if !c.tally.any {
 		return
 	}
@@ -181,11 +186,11 @@ func (t *tally) totals(s *mpconn.Stats) {
 		t.add(MIBDataCsumErr, s.ChecksumErrors-t.seen.ChecksumErrors)
 		t.seen.ChecksumErrors = s.ChecksumErrors
 	}
-	t.drops(s, reason.DropMapping, MIBDSSNotMatching)
-	t.drops(s, reason.DropDataWindow, MIBNoDSSInWindow)
+	t.dropped(s, reason.DropMapping, MIBDSSNotMatching)
+	t.dropped(s, reason.DropDataWindow, MIBNoDSSInWindow)
 }
 
-func (t *tally) drops(s *mpconn.Stats, d reason.Drop, m MIB) {
+func (t *tally) dropped(s *mpconn.Stats, d reason.Drop, m MIB) {
 	t.add(m, s.Drops[d]-t.seen.Drops[d])
 	t.seen.Drops[d] = s.Drops[d]
 }

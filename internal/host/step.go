@@ -16,7 +16,6 @@ import (
 // connection became ready to be accepted, its listener is returned.
 func (h *Host) Step(now mono.Time, c *Conn) (accepted *Listener) {
 	for c.HasEvents() {
-		h.takeOver(c)
 		if c.tick {
 			c.tick = false
 			h.Feed(now, c, pathmgr.Event{Kind: pathmgr.Tick})
@@ -24,7 +23,7 @@ func (h *Host) Step(now mono.Time, c *Conn) (accepted *Listener) {
 		}
 		e, ok := c.PollEvent()
 		if !ok {
-			break
+			break // there were figures to take over
 		}
 		if l := h.follow(now, c, e); l != nil {
 			accepted = l
@@ -33,6 +32,7 @@ func (h *Host) Step(now mono.Time, c *Conn) (accepted *Listener) {
 			h.cfg.Observe(now, c, e)
 		}
 	}
+	h.takeOver(c)
 	return accepted
 }
 
@@ -105,6 +105,9 @@ func (h *Host) measure(now mono.Time, c *Conn, e mpconn.Event) {
 			continue
 		}
 		c.ended.add(&s.TCP)
+		for d, n := range s.TCP.Drops {
+			h.counters.ConnDrops[d] += n
+		}
 		if s.TCP.SRTT == 0 {
 			continue
 		}
