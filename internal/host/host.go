@@ -84,17 +84,18 @@ func (cfg Config) withDefaults() Config {
 // ConnConfig is what the user chooses for a connection, or for those of a
 // listener.
 type ConnConfig struct {
-	Plain         bool // plain TCP
-	RequireMPTCP  bool // end the connection rather than fall back to plain TCP
-	Checksum      bool // ask for DSS checksums
-	Scheduler     scheduler.Factory
-	Congestion    cc.Factory
-	PathManager   pathmgr.Factory // nil = the connection keeps its first subflow
-	Limits        pathmgr.Limits  // of the path manager and of the connection itself
-	ReadBuffer    int             // bytes; 0 = mpconn's default
-	WriteBuffer   int             // bytes; 0 = mpconn's default
-	OrphanTimeout time.Duration   // 0 = mpconn's default
-	Subflow       subflow.Config  // knobs
+	Plain           bool // plain TCP
+	RequireMPTCP    bool // end the connection rather than fall back to plain TCP
+	Checksum        bool // ask for DSS checksums
+	DenyJoinInitial bool // ask peers not to join the first subflow's address and port here
+	Scheduler       scheduler.Factory
+	Congestion      cc.Factory
+	PathManager     pathmgr.Factory // nil = the connection keeps its first subflow
+	Limits          pathmgr.Limits  // of the path manager and of the connection itself
+	ReadBuffer      int             // bytes; 0 = mpconn's default
+	WriteBuffer     int             // bytes; 0 = mpconn's default
+	OrphanTimeout   time.Duration   // 0 = mpconn's default
+	Subflow         subflow.Config  // knobs
 }
 
 // Counters are what a host did since it was made.

@@ -49,14 +49,15 @@ func TestMIBOfAnOrdinaryConnection(t *testing.T) {
 	server["MPJoinSynRx"], server["MPJoinAckRx"] = 1, 1
 
 	require.True(t, c.SetBackup(l.now, id, true))
-	require.True(t, c.Announce(l.now, netip.AddrPortFrom(clientAddr2, 0)))
+	another := netip.MustParseAddr("10.0.7.1")
+	require.True(t, c.Announce(l.now, netip.AddrPortFrom(another, 0)))
 	l.run()
 	client["MPPrioTx"], client["AddAddrTx"], client["EchoAdd"] = 1, 1, 1
 	server["MPPrioRx"], server["AddAddr"], server["EchoAddTx"] = 1, 1, 1
 	require.Equal(t, client, l.client.mib())
 	require.Equal(t, server, l.server.mib())
 
-	require.True(t, c.Withdraw(l.now, clientAddr2))
+	require.True(t, c.Withdraw(l.now, another))
 	l.advance(time.Second)
 	require.Equal(t, uint64(1), l.client.mib()["RmAddrTx"])
 	require.Equal(t, uint64(1), l.server.mib()["RmAddr"])
