@@ -7,6 +7,7 @@ import (
 	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/key"
 	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/seq"
 	"github.com/gomptcp/gomptcp/internal/stream"
 	"github.com/gomptcp/gomptcp/internal/subflow"
@@ -19,9 +20,10 @@ import (
 type Config struct {
 	Local, Remote netip.AddrPort // of the first subflow
 
-	Plain           bool // plain TCP: no option is sent, a peer's is ignored
-	Checksum        bool // ask for DSS checksums (flag A)
-	DenyJoinInitial bool // ask the peer not to join our initial address (flag C)
+	Plain           bool            // plain TCP: no option is sent, a peer's is ignored
+	PlainWhy        reason.Fallback // what Fallback then says; 0 = FallbackRequested
+	Checksum        bool            // ask for DSS checksums (flag A)
+	DenyJoinInitial bool            // ask the peer not to join our initial address (flag C)
 
 	// Key is the local key. The host has made sure that its token is unique.
 	Key key.Key
@@ -78,6 +80,9 @@ func (cfg *Config) withDefaults() Config {
 		if *p <= 0 {
 			*p = d
 		}
+	}
+	if out.PlainWhy == reason.FallbackNone {
+		out.PlainWhy = reason.FallbackRequested
 	}
 	orInt(&out.ReadBuffer, defaultReadBuffer)
 	orInt(&out.WriteBuffer, defaultWriteBuffer)

@@ -118,7 +118,7 @@ func newConn(cfg *Config, active bool) *Conn {
 	c.group = c.cfg.Congestion()
 	c.addrs.init(&c.cfg)
 	if c.cfg.Plain {
-		c.mode, c.fallback = modePlain, reason.FallbackRequested
+		c.mode, c.fallback = modePlain, c.cfg.PlainWhy
 		c.snd.edge = noEdge
 	} else {
 		c.localKey = c.cfg.Key
