@@ -85,7 +85,7 @@ const bareACKs = 3
 
 // checkProof looks for signs that the path loses options.
 func (c *Conn) checkProof(now mono.Time, f *flow, seg *wire.Segment) {
-	if f.fail.waiting {
+	if f.fail.waiting || f.failed != reason.CloseNone {
 		return
 	}
 	acks := f.tcp.Acked() > 0
@@ -96,7 +96,11 @@ func (c *Conn) checkProof(now mono.Time, f *flow, seg *wire.Segment) {
 	}
 	f.bare++
 	f.bareFIN = f.bareFIN || seg.Flags&wire.FIN != 0
-	if !acks || f.dataAcked || c.joinable && f.bare < bareACKs {
+	// A joiner's first pure ACK is judged at once: to lose that subflow is
+	// cheap. A segment with payload may lack the option because its mapping came
+	// before.
+	patient := c.joinable && (f.join == nil || seg.PayloadLen() > 0)
+	if !acks || f.dataAcked || patient && f.bare < bareACKs {
 		return
 	}
 	switch {
@@ -104,8 +108,9 @@ func (c *Conn) checkProof(now mono.Time, f *flow, seg *wire.Segment) {
 		// RFC 8684, Section 3.7: data on the first subflow acknowledged
 		// without a DATA_ACK means that the peer has fallen back.
 		c.fallBack(now, f, reason.FallbackNoDataACK)
-	case f.join != nil:
-		// The same section: a later subflow on which this happens is reset.
+	case f.join != nil || c.otherUsable(f):
+		// The same section: on a later subflow "the host MUST close the subflow
+		// with a RST"; once there are several, the first is treated alike.
 		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
 	}
 }
