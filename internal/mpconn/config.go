@@ -23,6 +23,10 @@ type Config struct {
 	Checksum        bool // ask for DSS checksums (flag A)
 	DenyJoinInitial bool // ask the peer not to join our initial address (flag C)
 
+	// FastCloseByACK has Abort say MP_FASTCLOSE on an ACK that the peer must
+	// answer (RFC 8684, Section 3.5, option A), not on RSTs only.
+	FastCloseByACK bool
+
 	// Key is the local key. The host has made sure that its token is unique.
 	Key key.Key
 

@@ -39,6 +39,7 @@ type Conn struct {
 
 	userClosed bool
 	ending     reason.Close // why every subflow is being reset
+	closing    fastClose
 	orphanedBy reason.Close // how the last subflow ended
 
 	localKey, remoteKey     key.Key
@@ -206,7 +207,7 @@ func (c *Conn) handleOptions(now mono.Time, f *flow, seg *wire.Segment) {
 // handleControl acts on every option that is neither a handshake nor a DSS.
 func (c *Conn) handleControl(now mono.Time, f *flow, seg *wire.Segment) {
 	if seg.Has&wire.OptMPCapable != 0 && seg.Capable.HasData {
-		c.handleCapableData(f, seg)
+		c.handleCapableData(now, f, seg)
 	}
 	if seg.Has&wire.OptMPJoin != 0 && seg.Join.Form == wire.JoinACK && f.phase == phaseUp {
 		// The peer repeats its third ACK until it sees the fourth.
@@ -277,6 +278,10 @@ func (c *Conn) Closed() bool { return c.over }
 
 // Err says how the connection ended; CloseNone while it goes on.
 func (c *Conn) Err() reason.Close { return c.err }
+
+// PeerDeniesInitial reports whether the peer asked, by flag C, not to be joined
+// at the address and port of the first subflow.
+func (c *Conn) PeerDeniesInitial() bool { return c.denyInitial }
 
 // Fallback says why the connection is plain TCP; FallbackNone if it is not.
 func (c *Conn) Fallback() reason.Fallback { return c.fallback }

@@ -55,6 +55,7 @@ type flow struct {
 	verifiedTo    uint64       // subflow offset up to which checksums held
 	fail          failure
 	probe         probe
+	stuck         stuck
 	signals       int       // ACKs in a row that were sent for an option's sake only
 	quiet         mono.Time // when the next such is allowed after too many
 	// [run, runEnd) is the last range of data offsets that was bound to this
@@ -212,6 +213,12 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 // abortFlow ends one flow with a RST that gives a reason.
 func (c *Conn) abortFlow(now mono.Time, f *flow, why reason.Close, code reason.Reset) {
 	f.failed = why
-	f.reset = wire.TCPRst{Reason: code}
+	f.reset = wire.TCPRst{Reason: code, Transient: transient(code)}
 	f.tcp.Abort(now)
+}
+
+// transient reports whether what made us reset a subflow may pass, so that the
+// peer may try the path again.
+func transient(code reason.Reset) bool {
+	return code == reason.ResetResources || code == reason.ResetOutstanding || code == reason.ResetPerformance
 }

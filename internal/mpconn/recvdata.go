@@ -20,7 +20,7 @@ func (c *Conn) handleMapping(now mono.Time, f *flow, d *wire.DSS) {
 		// RFC 8684, Section 3.3.3: the DATA_FIN is counted in the length and
 		// takes the last number.
 		n--
-		c.handleDataFin(f, place+int64(n))
+		c.handleDataFin(now, f, place+int64(n))
 	}
 	if n == 0 || d.SSN == 0 {
 		return
@@ -30,13 +30,19 @@ func (c *Conn) handleMapping(now mono.Time, f *flow, d *wire.DSS) {
 		c.drop(reason.DropDataWindow)
 		return
 	}
-	c.addMapping(f, mapping{
+	c.addMapping(now, f, mapping{
 		off: f.offsetOf(d.SSN), data: uint64(place), n: n, dssLen: d.Len, checksum: d.Checksum,
 	})
 }
 
 // handleDataFin notes where the peer's stream ends.
-func (c *Conn) handleDataFin(f *flow, place int64) {
+func (c *Conn) handleDataFin(now mono.Time, f *flow, place int64) {
+	if c.rcv.hasFin && uint64(place) != c.rcv.fin {
+		// The end of a stream does not move.
+		c.drop(reason.DropMapping)
+		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMPTCP)
+		return
+	}
 	if place < 0 || c.rcv.hasFin {
 		// A repeated one asks for the DATA_ACK again.
 		f.tcp.RequestAck()
@@ -121,6 +127,7 @@ func (c *Conn) flushHeld(now mono.Time, f *flow) {
 			f.held = nil
 		}
 	}
+	f.stuck.until = 0
 	c.forgetMappings(f)
 }
 

@@ -2,6 +2,7 @@ package mpconn
 
 import (
 	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
@@ -19,7 +20,7 @@ func (c *Conn) Write(_ mono.Time, p []byte) int {
 
 // WriteRoom returns how many bytes Write would take now.
 func (c *Conn) WriteRoom() int {
-	if c.over || c.snd.closed {
+	if c.over || c.snd.closed || c.ending != reason.CloseNone {
 		return 0
 	}
 	// Memory that only waits for a slow subflow's own acknowledgment counts
