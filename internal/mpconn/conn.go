@@ -69,6 +69,7 @@ type Conn struct {
 // sendSide is the outgoing half.
 type sendSide struct {
 	space
+	buffer   buffer
 	q        *stream.SendQ // by offset
 	una      uint64        // first offset not DATA_ACKed; the DATA_FIN counts
 	nxt      uint64        // end of what was ever sent
@@ -88,6 +89,8 @@ func (s *sendSide) finAcked() bool { return s.closed && s.una == s.q.End()+1 }
 // recvSide is the incoming half.
 type recvSide struct {
 	space
+	buffer   buffer
+	round    round
 	q        *stream.RecvQ // by offset
 	adv      uint64        // right edge advertised; never moves left
 	fin      uint64        // offset of the DATA_FIN
@@ -114,7 +117,8 @@ func newConn(cfg *Config, active bool) *Conn {
 	c := &Conn{cfg: cfg.withDefaults(), active: active}
 	c.snd.q = stream.NewSendQ(c.cfg.Alloc, 0)
 	c.rcv.q = stream.NewRecvQ(0)
-	c.rcv.adv = uint64(c.cfg.ReadBuffer)
+	c.snd.buffer, c.rcv.buffer = c.newBuffer(c.cfg.WriteBuffer), c.newBuffer(c.cfg.ReadBuffer)
+	c.rcv.adv = uint64(c.rcv.buffer.limit)
 	c.sched = c.cfg.Scheduler()
 	c.group = c.cfg.Congestion()
 	c.addrs.init(&c.cfg)
@@ -165,6 +169,9 @@ func (c *Conn) HandleSegment(now mono.Time, id int, seg *wire.Segment) {
 	c.snd.idle = false
 	if f.tcp.HandleSegment(now, seg) == subflow.Accepted {
 		f.heard(now)
+		if seg.Has&wire.OptTimestamps != 0 && len(seg.Payload) > 0 {
+			f.measureEcho(now, seg.TSEcr)
+		}
 		c.handleOptions(now, f, seg)
 	}
 	c.collect(now, f)

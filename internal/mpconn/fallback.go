@@ -162,7 +162,7 @@ func (c *Conn) unmapped(now mono.Time, f *flow) {
 	// RFC 8684, Section 3.3.1: a mapping may yet come; after a receive window
 	// of data without one, the subflow SHOULD be reset. Section 3.7: with the
 	// code for middlebox interference. The longest mapping has passed before.
-	if f.got-f.heldFrom() >= min(uint64(c.cfg.ReadBuffer)/2, maxMapping) {
+	if f.got-f.heldFrom() >= min(uint64(c.rcv.buffer.limit)/2, maxMapping) {
 		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
 	}
 }

@@ -2,6 +2,7 @@ package mpconn
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/mono"
@@ -61,7 +62,9 @@ type flow struct {
 	// [run, runEnd) is the last range of data offsets that was bound to this
 	// flow without a break.
 	run, runEnd uint64
-	reinjected  uint64 // bytes sent here that another flow carried first
+	tsOffset    uint32        // of our timestamps
+	echoRTT     time.Duration // least round trip that timestamps showed in this round; 0 = none
+	reinjected  uint64        // bytes sent here that another flow carried first
 }
 
 // piece is a run of received payload; owner is released with it.
@@ -113,6 +116,7 @@ func (c *Conn) flowConfig(now mono.Time, f *flow) subflow.Config {
 		cfg.Local, cfg.Remote = f.join.local, f.join.remote
 	}
 	cfg.ISS, cfg.TSOffset = c.cfg.ISS(now, cfg.Local, cfg.Remote)
+	f.tsOffset = cfg.TSOffset
 	cfg.MTU, cfg.SegmentMax = c.cfg.Path(cfg.Local.Addr(), cfg.Remote.Addr())
 	cfg.Room = c.roomFor(f)
 	return cfg

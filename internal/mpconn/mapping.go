@@ -175,6 +175,7 @@ func (c *Conn) flowAcked(f *flow) {
 		return
 	}
 	f.infiniteAcked(acked)
+	c.tuneSend()
 	if f.out.empty() {
 		c.dataAcked(c.snd.nxt)
 		return
@@ -222,7 +223,7 @@ func (c *Conn) addMapping(now mono.Time, f *flow, m mapping) {
 	// numbers, and fails that test while it is good. What is tested is that the
 	// subflow runs ahead by no more than the connection's window can have
 	// allowed.
-	if m.end() > f.got+uint64(c.cfg.ReadBuffer)+maxMapping {
+	if m.end() > f.got+uint64(c.rcv.buffer.limit)+maxMapping {
 		c.drop(reason.DropMapping)
 		return
 	}

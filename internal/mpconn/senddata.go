@@ -26,10 +26,10 @@ func (c *Conn) WriteRoom() int {
 	// Memory that only waits for a slow subflow's own acknowledgment counts
 	// too, but may take the buffer once over before it stops the writer.
 	used := c.snd.q.End() - c.snd.una
-	if c.snd.q.Memory() > 2*c.cfg.WriteBuffer {
+	if c.snd.q.Memory() > 2*c.snd.buffer.limit {
 		return 0
 	}
-	return max(c.cfg.WriteBuffer-int(used), 0)
+	return max(c.snd.buffer.limit-int(used), 0)
 }
 
 // Unsent returns the bytes written and never sent.
