@@ -153,6 +153,13 @@ func (s *Subflow) sendNew(now mono.Time, seg *wire.Segment, n int) Range {
 	}
 	s.rec.pass = false
 	s.putData(now, seg, &rec)
+	if n > 0 && s.ecn.sends() {
+		seg.ECN = wire.ECT0
+		if s.ecn.cwr {
+			seg.Flags |= wire.CWR
+			s.ecn.cwr = false
+		}
+	}
 	if s.rack.tlp.due {
 		s.probeSent(false)
 	} else {
@@ -264,6 +271,9 @@ func (s *Subflow) putHeader(now mono.Time, seg *wire.Segment, num relSSN, flags 
 	seg.Ack = s.rcv.nxt.absolute(s.rcv.irs)
 	seg.Flags = flags
 	seg.Wnd = s.rcv.window()
+	if s.ecn.echo {
+		seg.Flags |= wire.ECE
+	}
 	if s.ts.on {
 		seg.Has |= wire.OptTimestamps
 		seg.TSVal, seg.TSEcr = s.tsVal(now), s.ts.recent

@@ -35,6 +35,7 @@ type Config struct {
 	NoSACK       bool // neither offer nor accept SACK (RFC 2018)
 	NoRACK       bool // find losses by DupThresh alone, without RACK-TLP (RFC 8985)
 	Nagle        bool // RFC 9293, Section 3.7.4
+	ECN          bool // offer and accept Explicit Congestion Notification (RFC 3168)
 
 	InitialRTO time.Duration // 0 = 1 s
 	// MinRTO is the least retransmission timeout, 0 = 200 ms.
@@ -141,6 +142,7 @@ type Subflow struct {
 	rtt   estimator
 	rec   recovery
 	rack  rack
+	ecn   ecn
 	rate  delivery
 	shown cc.Sample // what the controller was shown last
 
