@@ -89,7 +89,14 @@ func (s *Subflow) echoed(a *ack) {
 	}
 	sm := s.sample(a)
 	sm.InFlight = a.inFlight
+	least := s.ctl.State().Cwnd <= float64(s.snd.mss)
 	s.congested(cc.LossECN, sm)
+	// "the sending TCP MUST reset the retransmit timer on receiving the ECN-Echo
+	// packet when the congestion window is one. The sending TCP will then be
+	// able to send a new packet only when the retransmit timer expires."
+	if least {
+		s.hold(a.now.Add(s.rtt.timeout()))
+	}
 }
 
 // noteCE takes the ECN field and CWR of a segment with payload that is in the

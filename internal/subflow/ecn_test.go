@@ -167,6 +167,22 @@ func TestECNReceiver(t *testing.T) {
 	require.EqualValues(t, 200, st.CEBytes)
 }
 
+// Section 6.1.2: at a window of one segment a mark costs a timeout's time.
+func TestECNAtTheLeastWindow(t *testing.T) {
+	h := newECN(t)
+	h.ctl.cwnd = mss
+	h.fill(1)
+	h.wait(40)
+	p := sackAck(1)
+	p.opt = setup(wire.ECE)
+	h.in(p)
+	require.Len(t, h.ctl.losses, 1)
+	h.ctl.cwnd = mss
+	require.Zero(t, h.s.Room(h.now, 10*mss))
+	require.Equal(t, h.s.RTO(), h.advanceToDeadline())
+	require.Equal(t, mss, h.s.Room(h.now, 10*mss))
+}
+
 // A queue that marks early keeps the link full without a single loss.
 func TestECNTransfer(t *testing.T) {
 	l := link{rate: 1.25e6, delay: 10 * time.Millisecond, queue: 100000, mark: 25000}

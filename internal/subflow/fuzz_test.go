@@ -83,6 +83,7 @@ func fuzzKnobs(c *subflow.Config, k int) {
 	c.Nagle = k&16 != 0
 	c.NoRACK = k&256 != 0
 	c.ECN = k&512 != 0
+	c.Pacing = k&2048 != 0
 	if k&32 != 0 {
 		c.MTU = 600
 	}

@@ -34,7 +34,7 @@ func (s *Subflow) Snapshot() Snapshot {
 	return Snapshot{
 		SRTT: s.rtt.srtt, RTTVar: s.rtt.rttvar, MinRTT: s.rtt.min,
 		Cwnd: s.cwnd(), InFlight: s.pipe(), Queued: s.snd.queued(), MSS: s.snd.mss,
-		PacingRate: s.ctl.State().PacingRate, DeliveryRate: s.rate.last, LossRate: s.rate.lossRate,
+		PacingRate: s.pacingRate(), DeliveryRate: s.rate.last, LossRate: s.rate.lossRate,
 		LastSend: s.snd.lastAt,
 	}
 }

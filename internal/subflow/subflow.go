@@ -31,6 +31,11 @@ type Config struct {
 	MaxWindow int
 	Room      Room
 
+	// Pacing spreads what is sent over the round trip also where the congestion
+	// control names no rate: at twice the congestion window a round trip in
+	// slow start and 1.2 times after.
+	Pacing bool
+
 	NoTimestamps bool // neither offer nor accept timestamps (RFC 7323)
 	NoSACK       bool // neither offer nor accept SACK (RFC 2018)
 	NoRACK       bool // find losses by DupThresh alone, without RACK-TLP (RFC 8985)
@@ -142,6 +147,7 @@ type Subflow struct {
 	rtt   estimator
 	rec   recovery
 	rack  rack
+	pace  pacer
 	ecn   ecn
 	rate  delivery
 	shown cc.Sample // what the controller was shown last
