@@ -26,6 +26,7 @@ type ack struct {
 	dsack     sackRange // reported as received twice; empty when hi is 0
 
 	rackAt  mono.Time // when the latest delivered record that RACK trusts was sent; 0 = none
+	rackNth uint64    // which transmission that was
 	rackEnd relSSN    // where that ends
 
 	sentAt   mono.Time // of the latest record delivered that was sent once; 0 = none

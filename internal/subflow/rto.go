@@ -103,6 +103,8 @@ func (s *Subflow) loseAll(now mono.Time) {
 		s.queue.loseAll()
 	}
 	s.rate.lost += before - s.pipe()
+	s.probeFate(now)
+	s.blackHole()
 	s.rec.pass = true
 	s.beginFRTO()
 	s.rec.phase = phaseLoss
