@@ -65,7 +65,19 @@ func (s *Subflow) Room(now mono.Time, waiting int) int {
 	mss, queued := s.snd.mss, s.snd.queued()
 	idle := s.queue.total == 0 && queued == 0
 	window := s.snd.usable()
-	n := min(waiting, window, s.budget()-queued-s.queue.pending)
+	n := min(waiting, window, s.budget(now)-queued-s.queue.pending)
+	if first := s.frtoData(); first > 0 {
+		n = min(waiting, window, s.budget(now)-queued, first-queued)
+	}
+	if probe := s.probeWanted(now); probe > 0 && queued == 0 && waiting >= probe {
+		// A probe is one packet, and must not be cut by a border.
+		switch {
+		case n >= probe:
+			return max(probe, n-n%mss)
+		case !idle:
+			return 0
+		}
+	}
 	// RFC 9293, Section 3.7.4: "If there is unacknowledged data (i.e., SND.NXT
 	// > SND.UNA), then the sending TCP endpoint buffers all user data [...]
 	// until the outstanding data has been acknowledged or until the TCP
