@@ -90,6 +90,7 @@ func New(cfg Config) (*Host, error) {
 	}
 	to := &adapter{routes: make(map[path]*stack.Route)}
 	to.locals.Store(new([]mptcp.LocalAddr))
+	to.pipes.Store(new(map[tcpip.NICID]*PipeEnd))
 	to.gvisor = stack.New(stack.Options{
 		NetworkProtocols: []stack.NetworkProtocolFactory{
 			// Without options IPv6 does no duplicate address detection: addresses
@@ -106,6 +107,7 @@ func New(cfg Config) (*Host, error) {
 	})
 	to.stats = to.gvisor.Stats().TCP
 	to.core = mptcp.NewStack(to, cfg.MPTCP)
+	to.gatherer.deliver = to.core.Deliver
 	h := &Host{Stack: to.core, gvisor: to.gvisor, to: to, port: port{to}}
 	if err := h.port.register(to.gvisor); err != nil {
 		return nil, fmt.Errorf("netstack: tcp: %w", err)
@@ -137,6 +139,7 @@ func (h *Host) AddLink(cfg LinkConfig) error {
 		return fmt.Errorf("link %q: %w", cfg.Name, err)
 	}
 	h.links = append(h.links, l)
+	h.knowPipes()
 	h.announce(l, true)
 	return nil
 }
@@ -266,6 +269,7 @@ func (h *Host) RemoveLink(name string) error {
 		return fmt.Errorf("link %q: no such link", name)
 	}
 	h.links = slices.DeleteFunc(h.links, func(o *hostLink) bool { return o == l })
+	h.knowPipes()
 	h.unplug(l)
 	if l.up {
 		h.announce(l, false)
@@ -277,6 +281,18 @@ func (h *Host) RemoveLink(name string) error {
 func (h *Host) unplug(l *hostLink) {
 	_ = h.gvisor.RemoveNIC(l.nic) // fails for an unknown NIC only
 	l.Link.Wait()
+}
+
+// knowPipes tells the adapter which links are pipes. Called with admin held.
+func (h *Host) knowPipes() {
+	pipes := make(map[tcpip.NICID]*PipeEnd)
+	for _, l := range h.links {
+		if p, ok := l.Link.(*PipeEnd); ok {
+			pipes[l.nic] = p
+			p.host.Store(&h.to.gatherer)
+		}
+	}
+	h.to.pipes.Store(&pipes)
 }
 
 // announce tells the adapter and the mptcp.Stack that the addresses of a link

@@ -13,9 +13,9 @@ import (
 // inbound is memory for a packet on its way into the mptcp.Stack, which keeps
 // none of it.
 type inbound struct {
-	batch [1]mptcp.Packet
-	views [][]byte
-	held  []any
+	packet mptcp.Packet
+	views  [][]byte
+	held   []any
 }
 
 var inboundPool = sync.Pool{New: func() any { return new(inbound) }}
@@ -24,7 +24,7 @@ func (in *inbound) free() {
 	clear(in.views)
 	clear(in.held)
 	in.views, in.held = in.views[:0], in.held[:0]
-	in.batch[0] = mptcp.Packet{}
+	in.packet = mptcp.Packet{}
 	inboundPool.Put(in)
 }
 
@@ -33,18 +33,18 @@ func (in *inbound) free() {
 func (a *adapter) receive(id stack.TransportEndpointID, pkt *stack.PacketBuffer) {
 	src, dst := fromAddress(id.RemoteAddress), fromAddress(id.LocalAddress)
 	in := inboundPool.Get().(*inbound)
-	defer in.free()
 	tcp := pkt.TransportHeader().Slice()
 	in.views, in.held = dataOf(pkt, in.views, in.held)
 	// RFC 9293, Section 3.1: "The sender MUST generate [the checksum] and the
 	// receiver MUST check it".
 	if !pkt.RXChecksumValidated && wire.TCPChecksum(src, dst, tcp, in.views) != 0 {
 		a.stats.ChecksumErrors.Increment()
+		in.free()
 		return
 	}
 	a.stats.ValidSegmentsReceived.Increment()
 	srcPort, dstPort := wire.Ports(tcp)
-	in.batch[0] = mptcp.Packet{
+	in.packet = mptcp.Packet{
 		Src:     netip.AddrPortFrom(src, srcPort),
 		Dst:     netip.AddrPortFrom(dst, dstPort),
 		Header:  tcp,
@@ -52,5 +52,5 @@ func (a *adapter) receive(id stack.TransportEndpointID, pkt *stack.PacketBuffer)
 		Owner:   pkt.IncRef(),
 		ECN:     uint8(ecnOf(pkt.NetworkHeader().Slice())),
 	}
-	a.core.Deliver(in.batch[:])
+	a.gatherer.add(in)
 }

@@ -40,7 +40,8 @@ type PipeEnd struct {
 	out         *shaper // towards peer
 	offload     bool
 	checksum    bool
-	corruptible atomic.Bool // out corrupts packets
+	corruptible atomic.Bool              // out corrupts packets
+	host        atomic.Pointer[gatherer] // of the Host that the end belongs to; nil = none
 }
 
 var (

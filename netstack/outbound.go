@@ -28,6 +28,10 @@ type adapter struct {
 	stats  tcpip.TCPStats // of gvisor
 	core   *mptcp.Stack   // set before the first packet
 
+	gatherer gatherer // of inbound packets; its deliver is set before the first
+
+	// pipes are the pipes among the links, by their number.
+	pipes  atomic.Pointer[map[tcpip.NICID]*PipeEnd]
 	locals atomic.Pointer[[]mptcp.LocalAddr]
 
 	mu     sync.RWMutex
@@ -132,29 +136,46 @@ func (a *adapter) Allocator() mptcp.BlockAllocator { return allocator{} }
 // Send implements mptcp.Network. Packets of one path mostly come one after the
 // other, and share a look-up.
 func (a *adapter) Send(batch []mptcp.Packet) {
-	var on path
-	var r *stack.Route
-	for i := range batch {
-		p := &batch[i]
-		if at := (path{p.Src.Addr(), p.Dst.Addr()}); r == nil || at != on {
-			if r != nil {
-				r.Release()
-			}
-			on, r = at, a.route(at)
+	for len(batch) > 0 {
+		on := path{batch[0].Src.Addr(), batch[0].Dst.Addr()}
+		n := 1
+		for n < len(batch) && on == (path{batch[n].Src.Addr(), batch[n].Dst.Addr()}) {
+			n++
 		}
-		if r == nil {
-			a.stats.SegmentSendErrors.Increment()
-			continue
-		}
-		if !a.send(r, p) {
+		a.sendRun(on, batch[:n])
+		batch = batch[n:]
+	}
+}
+
+// sendRun sends packets of one path.
+func (a *adapter) sendRun(on path, run []mptcp.Packet) {
+	r := a.route(on)
+	if r == nil {
+		a.stats.SegmentSendErrors.IncrementBy(uint64(len(run)))
+		return
+	}
+	defer r.Release()
+	if far := a.far(r); far != nil {
+		far.hold()
+		defer far.release()
+	}
+	for i := range run {
+		if !a.send(r, &run[i]) {
+			a.stats.SegmentSendErrors.IncrementBy(uint64(len(run) - 1 - i))
 			a.forgetRoute(on)
-			r.Release()
-			r = nil
+			return
 		}
 	}
-	if r != nil {
-		r.Release()
+}
+
+// far returns what receives at the other end of a perfect pipe; nil if the
+// route does not lead over one.
+func (a *adapter) far(r *stack.Route) *gatherer {
+	pipe := (*a.pipes.Load())[r.OutgoingNIC()]
+	if pipe == nil || !pipe.out.perfect.Load() {
+		return nil
 	}
+	return pipe.peer.host.Load()
 }
 
 // send sends one packet, cut if the link can't take it whole. It returns false
