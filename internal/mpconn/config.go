@@ -81,9 +81,6 @@ func (cfg *Config) withDefaults() Config {
 			*p = d
 		}
 	}
-	if out.PlainWhy == reason.FallbackNone {
-		out.PlainWhy = reason.FallbackRequested
-	}
 	orInt(&out.ReadBuffer, defaultReadBuffer)
 	orInt(&out.WriteBuffer, defaultWriteBuffer)
 	orInt(&out.MaxSubflows, defaultMaxSubflows)
