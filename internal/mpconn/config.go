@@ -91,9 +91,6 @@ func (cfg *Config) withDefaults() Config {
 			*p = d
 		}
 	}
-	if out.PlainWhy == reason.FallbackNone {
-		out.PlainWhy = reason.FallbackRequested
-	}
 	orInt(&out.MaxBuffer, defaultMaxBuffer)
 	orInt(&out.MaxSubflows, defaultMaxSubflows)
 	orInt(&out.MaxRemotes, defaultMaxRemotes)
