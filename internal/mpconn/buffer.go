@@ -132,14 +132,17 @@ func (f *flow) measureEcho(now mono.Time, tsecr uint32) {
 	}
 }
 
-// tuneSend grows the send buffer to twice the sum of the subflows' rates, in
-// the windows they may use, times the largest RTT, while the buffer is in use.
+// tuneSend grows the send buffer, when it is nearly all in flight, to twice the
+// congestion windows, and to twice the sum of the subflows' rates times the
+// largest RTT. What the peer has but cannot acknowledge, because a hole before
+// it is being filled, comes on top.
 func (c *Conn) tuneSend() {
 	b := &c.snd.buffer
-	if b.limit >= b.ceiling || int(c.snd.q.End()-c.snd.una) < b.limit/2 {
+	if b.limit >= b.ceiling || int(c.snd.q.End()-c.snd.una) < b.limit/2 || c.Unsent() > b.limit/4 {
 		return
 	}
-	rate, longest := 0.0, minTuneRTT
+	blocked := int(c.snd.nxt - min(c.snd.una, c.snd.nxt))
+	windows, rate, longest := 0, 0.0, time.Duration(0)
 	for _, f := range c.flows {
 		if !f.usable() {
 			continue
@@ -148,8 +151,10 @@ func (c *Conn) tuneSend() {
 		if s.SRTT <= 0 {
 			continue
 		}
-		rate += float64(s.Cwnd) / float64(s.SRTT)
+		windows += s.Cwnd
+		blocked -= s.InFlight
+		rate += min(float64(s.Cwnd)/s.SRTT.Seconds(), s.DeliveryRate)
 		longest = max(longest, s.SRTT)
 	}
-	c.grow(b, int(2*rate*float64(longest)))
+	c.grow(b, 2*max(windows, int(rate*longest.Seconds()))+max(blocked, 0))
 }
