@@ -58,6 +58,7 @@ func (s *Subflow) handleAck(now mono.Time, seg *wire.Segment, num, ackNum relSSN
 	s.echoed(&a)
 	s.control(&a)
 	s.retimeRexmit(&a)
+	s.retimeUserTimeout(&a)
 	if a.advanced || a.sacked > 0 {
 		s.armProbe(now)
 	}

@@ -53,6 +53,11 @@ type Config struct {
 	SYNRetries int           // how often SYN and SYN/ACK are sent again before giving up; 0 = 6
 	Retries    int           // how often data, FIN and window probes are; 0 = 15
 
+	// UserTimeout is how long what was sent may stay unacknowledged, before the
+	// subflow ends with CloseTimeout (RFC 5482); 0 = as long as the retries.
+	// The peer is not told.
+	UserTimeout time.Duration
+
 	DelayedACK time.Duration // 0 = 40 ms; negative = acknowledge at once
 	KeepAlive  KeepAlive
 	// FinWait2 bounds how long a subflow whose FIN is acknowledged waits for
