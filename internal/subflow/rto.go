@@ -15,6 +15,7 @@ func (s *Subflow) startRexmit(now mono.Time) {
 	if !s.timers.At(timerRexmit).Set() {
 		s.timers.Set(timerRexmit, now.Add(s.rtt.timeout()))
 	}
+	s.startUserTimeout(now)
 }
 
 // retimeRexmit stops or restarts the timer after an ACK.
