@@ -87,7 +87,7 @@ func TestRACKSavesTimeouts(t *testing.T) {
 	for _, late := range []time.Duration{0, 3 * time.Millisecond, 5 * time.Millisecond} {
 		var took [2]time.Duration
 		var timeouts, again [2]uint64
-		for seed := range uint64(10) {
+		for seed := range uint64(40) {
 			for i := range 2 {
 				l := link{rate: 1.25e6, delay: 10 * time.Millisecond, queue: 25000, loss: 0.01, reorder: 0.02, reorderBy: late}
 				p := newPair(t, pairConfig{seed: seed, cc: "cubic", ab: l, ba: l, a: func(c *subflow.Config) { c.NoRACK = i == 1 }})

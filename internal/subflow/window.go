@@ -219,7 +219,12 @@ func (s *Subflow) SetReceiveWindow(bytes int) {
 	}
 	r.space = max(r.space, bytes)
 	r.edge = max(r.edge, r.offer)
-	// The ACK is due when the peer knows of less than half of what is open.
+	// The ACK is due when the peer knows of less than half of what is open and
+	// may soon have to stop: the window of our SYN, which is not scaled, is no
+	// reason for one.
+	if r.told-r.nxt >= relSSN(s.cfg.InitialWindow*s.snd.mss) {
+		return
+	}
 	news := r.nxt + relSSN(r.window())<<r.shift
 	step := max(relSSN(min(r.space/2, s.snd.mss)), 1)
 	if news-r.told >= step && news-r.nxt >= 2*(r.told-r.nxt) {
