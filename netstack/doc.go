@@ -22,13 +22,23 @@
 // stack.LinkEndpoint of gVisor's. Pipes and TUNs can be shaped to a rate, a
 // delay, a loss and so on; NewTap records what crosses a link for Wireshark.
 //
+// Links come and go: AddLink, RemoveLink and SetLinkUp work while connections
+// live, which lose and gain subflows at once, and outlive a time without any
+// link. Watch tells a program what happens to the interfaces of the operating
+// system, for it to pass on.
+//
+// A host takes packets for an address only over the link that has it, and
+// sends from an address only over that link (RFC 1122, Section 3.3.4.2: the
+// strong ES model), so that every path is what it seems to be.
+//
 // Hosts that are joined by pipes work in the virtual time of testing/synctest.
 // gVisor's own TCP does not.
 //
 // # How packets travel
 //
 // A link's goroutine, for a perfect pipe that of the sender, brings a packet
-// up to Stack.Deliver; the payload stays where it lies, held by a reference.
+// up to Stack.Deliver, over a perfect pipe many at once if they were sent at
+// once; the payload stays where it lies, held by a reference.
 // Outbound, the blocks of send queues are gVisor's buffer views and packets
 // share them, so that between the application's two buffers nothing is copied
 // on the way. Links that take super-segments (gVisor: host GSO) get them

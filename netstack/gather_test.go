@@ -1,6 +1,10 @@
 package netstack
 
 import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
 	"sync"
 	"testing"
 
@@ -94,4 +98,44 @@ func TestGathererWithManySenders(t *testing.T) {
 	defer mu.Unlock()
 	require.Zero(t, wrong)
 	require.Equal(t, []int{batches * size, batches * size, batches * size, batches * size}, next)
+}
+
+// Connections that share a perfect pipe deliver each other's packets: all of
+// them finish.
+func TestManyConnectionsShareAPerfectPipe(t *testing.T) {
+	p := newPair(t, nil, nil, PipeConfig{}, PipeConfig{})
+	defer p.close()
+	l, err := p.server.Listen("mptcp", ":80")
+	require.NoError(t, err)
+	defer l.Close()
+	const conns = 8
+	failed := make(chan error, conns)
+	for range conns {
+		c, err := p.client.Dial("mptcp", "10.0.0.2:80")
+		require.NoError(t, err)
+		s, err := l.Accept()
+		require.NoError(t, err)
+		go func() {
+			failed <- errors.Join(carry(c, s), carry(s, c), carry(c, s), c.Close(), s.Close())
+		}()
+	}
+	for range conns {
+		require.NoError(t, <-failed)
+	}
+}
+
+// carry sends bytes from one end to the other and compares them.
+func carry(from, to net.Conn) error {
+	data := pattern(200_000)
+	sent := make(chan error, 1)
+	go func() {
+		_, err := from.Write(data)
+		sent <- err
+	}()
+	got := make([]byte, len(data))
+	_, err := io.ReadFull(to, got)
+	if err == nil && !bytes.Equal(data, got) {
+		err = errors.New("altered on the way")
+	}
+	return errors.Join(err, <-sent)
 }
