@@ -2,6 +2,7 @@ package host
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/gomptcp/gomptcp/internal/key"
 	"github.com/gomptcp/gomptcp/internal/mono"
@@ -144,6 +145,7 @@ func (h *Host) baseConfig(c *Conn) *mpconn.Config {
 		Congestion:      c.cfg.Congestion,
 		Alloc:           h.cfg.Alloc,
 		Path:            h.cfg.Path,
+		OwnAddr:         h.ownAddr,
 		ISS:             h.iss,
 		Rand:            h.cfg.Rand,
 		ReadBuffer:      c.cfg.ReadBuffer,
@@ -151,6 +153,11 @@ func (h *Host) baseConfig(c *Conn) *mpconn.Config {
 		MaxSubflows:     c.limits().Subflows, MaxRemotes: c.limits().Accepted,
 		OrphanTimeout: c.cfg.OrphanTimeout,
 	}
+}
+
+// ownAddr reports whether a is an address of the host.
+func (h *Host) ownAddr(a netip.Addr) bool {
+	return slices.ContainsFunc(h.cfg.Locals(), func(l pathmgr.Local) bool { return l.Addr == a })
 }
 
 // limits returns the bounds of the connection's subflows and addresses.

@@ -27,9 +27,10 @@ var (
 	ErrNotOpened = errors.New("connection takes no further subflow")
 )
 
-// Config is what a host is made from. The functions must not call back. Rand
-// and Path are called by connections too, which hold their own lock only, so
-// that in a driver with several threads they must be safe for concurrent use.
+// Config is what a host is made from. The functions must not call back. Rand,
+// Path and Locals are called by connections too, which hold their own lock only,
+// so that in a driver with several threads they must be safe for concurrent
+// use.
 type Config struct {
 	// Rand is the source of keys, nonces and ports: a cryptographic one,
 	// except in simulations.

@@ -64,6 +64,11 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 	case mpconn.EventAddrAnnounced:
 		c.remotes = append(c.remotes, pathmgr.Remote{ID: e.RemoteID, Addr: e.Remote})
 		h.Feed(now, c, flowEvent(pathmgr.AddrAnnounced, e))
+	case mpconn.EventAddrRefreshed:
+		// RFC 8684, Section 3.9.3: a failed address is tried again if "the other
+		// host refreshes the information with another ADD_ADDR option"; policies
+		// forget failures when they hear of it.
+		h.Feed(now, c, flowEvent(pathmgr.AddrAnnounced, e))
 	case mpconn.EventAddrWithdrawn:
 		c.remotes = slices.DeleteFunc(c.remotes, func(r pathmgr.Remote) bool { return r.ID == e.RemoteID })
 		h.Feed(now, c, flowEvent(pathmgr.AddrWithdrawn, e))
@@ -184,7 +189,13 @@ func (h *Host) viewOf(c *Conn) *pathmgr.View {
 	if c.Conn == nil {
 		return v
 	}
-	v.Remotes = append(v.Remotes, c.remotes...)
+	for _, r := range c.remotes {
+		// RFC 8684, Section 3.1, on flag C: "the receiver MUST NOT try to open
+		// any additional subflows toward this address and port."
+		if r.Addr != c.first.remote || !c.PeerDeniesInitial() {
+			v.Remotes = append(v.Remotes, r)
+		}
+	}
 	h.subflows = c.AppendSubflows(h.subflows[:0])
 	for i := range h.subflows {
 		s := &h.subflows[i]
