@@ -3,6 +3,8 @@ package mptcp
 import (
 	"fmt"
 	"log/slog"
+	"math"
+	"net/netip"
 	"time"
 
 	"github.com/gomptcp/gomptcp/cc"
@@ -57,13 +59,28 @@ type Config struct {
 	MaxRemotes int
 
 	// ReadBuffer is how many bytes of a connection may wait to be read, those
-	// that arrived out of order included; 0 means 6 MiB, at least 4 KiB, at
-	// most 1 GiB.
+	// that arrived out of order included; at least 4 KiB, at most 1 GiB. 0
+	// means as many as it takes: 256 KiB at first, then twice what the
+	// subflows deliver in the longest of their round trips, up to 128 MiB, as
+	// far as Memory goes.
 	ReadBuffer int
 
-	// WriteBuffer is how many bytes of a connection may wait to be sent and
-	// acknowledged; 0 means 4 MiB, at least 4 KiB, at most 1 GiB.
+	// WriteBuffer is the same for bytes that wait to be sent and acknowledged.
 	WriteBuffer int
+
+	// Memory is how many bytes the buffers of all connections of a Stack may
+	// hold beyond the 256 KiB each way that a connection is always granted; 0
+	// means 1 GiB. Only the Config given to NewStack counts.
+	Memory int
+
+	// UserTimeout ends a subflow on which data stays unacknowledged for so
+	// long (RFC 5482); 0 means not before 15 retransmissions.
+	UserTimeout time.Duration
+
+	// Announce are further addresses at which this side of a connection can
+	// be joined, as its peer sees them: for servers behind address
+	// translation or a load balancer. Port 0 is that of the connection.
+	Announce []netip.AddrPort
 
 	// OrphanTimeout is how long a connection without any live subflow waits
 	// for another to be opened; 0 means 60 s, negative not at all. Plain TCP
@@ -95,10 +112,9 @@ const (
 
 // Bounds and defaults of a Config.
 const (
-	defaultReadBuffer  = 6 << 20
-	defaultWriteBuffer = 4 << 20
-	minBuffer          = 4 << 10
-	maxBuffer          = 1 << 30
+	minBuffer     = 4 << 10
+	maxBuffer     = 1 << 30
+	defaultMemory = 1 << 30
 )
 
 // Clone returns a copy of c.
@@ -117,6 +133,7 @@ func (c *Config) Validate() error {
 		{"MaxRemotes", c.MaxRemotes, 1, 64},
 		{"ReadBuffer", c.ReadBuffer, minBuffer, maxBuffer},
 		{"WriteBuffer", c.WriteBuffer, minBuffer, maxBuffer},
+		{"Memory", c.Memory, minBuffer, math.MaxInt},
 	} {
 		if f.value != 0 && (f.value < f.least || f.value > f.most) {
 			return fmt.Errorf("mptcp: Config.%s %d is neither 0 nor between %d and %d", f.field, f.value, f.least, f.most)
@@ -126,20 +143,6 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("mptcp: Config.Fallback %d is unknown", c.Fallback)
 	}
 	return nil
-}
-
-func (c *Config) readBuffer() int {
-	if c.ReadBuffer == 0 {
-		return defaultReadBuffer
-	}
-	return c.ReadBuffer
-}
-
-func (c *Config) writeBuffer() int {
-	if c.WriteBuffer == 0 {
-		return defaultWriteBuffer
-	}
-	return c.WriteBuffer
 }
 
 // forHost returns the configuration in the form that the host takes.
@@ -156,10 +159,11 @@ func (c *Config) forHost() (host.ConnConfig, error) {
 		Congestion:      c.Congestion,
 		PathManager:     c.PathManager,
 		Limits:          pathmgr.Limits{Subflows: c.MaxSubflows, Accepted: c.MaxRemotes},
-		ReadBuffer:      c.readBuffer(),
-		WriteBuffer:     c.writeBuffer(),
+		ReadBuffer:      c.ReadBuffer,
+		WriteBuffer:     c.WriteBuffer,
 		OrphanTimeout:   c.OrphanTimeout,
 	}
+	hc.Subflow.UserTimeout = c.UserTimeout
 	keep := newKeepAlive(c.KeepAlive)
 	keep.forHost(&hc)
 	var err error
@@ -174,7 +178,12 @@ func (c *Config) forHost() (host.ConnConfig, error) {
 		}
 	}
 	if hc.PathManager == nil {
-		hc.PathManager, err = pathmgr.ByName(pathmgr.Default)
+		if hc.PathManager, err = pathmgr.ByName(pathmgr.Default); err != nil {
+			return hc, err
+		}
 	}
-	return hc, err
+	if len(c.Announce) > 0 {
+		hc.PathManager = pathmgr.Announcing(hc.PathManager, c.Announce)
+	}
+	return hc, nil
 }

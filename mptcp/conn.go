@@ -59,7 +59,7 @@ func (s *Stack) newConn(hc *host.Conn, cfg *Config) *Conn {
 		core:      hc,
 		local:     net.TCPAddrFromAddrPort(hc.LocalAddr()),
 		remote:    net.TCPAddrFromAddrPort(hc.RemoteAddr()),
-		lowWater:  min(cfg.writeBuffer()/4, maxLowWater),
+		lowWater:  lowWater(cfg.WriteBuffer),
 		read:      newSide(),
 		write:     newSide(),
 		done:      make(chan struct{}),
@@ -77,9 +77,19 @@ func (s *Stack) newConn(hc *host.Conn, cfg *Config) *Conn {
 	return c
 }
 
+// lowWater returns how much room wakes a writer whose buffer has a fixed size,
+// or, with 0, one that is tuned.
+func lowWater(size int) int {
+	if size == 0 {
+		return maxLowWater
+	}
+	return min(size/4, maxLowWater)
+}
+
 const (
-	// maxLowWater is how much room wakes a writer at the latest.
-	maxLowWater = 128 << 10
+	// maxLowWater is how much room wakes a writer at the latest: a quarter of
+	// what a send buffer begins with.
+	maxLowWater = 64 << 10
 	// writeChunk is how much is copied under one hold of the lock, so that a
 	// long Write does not keep arriving segments waiting.
 	writeChunk = 256 << 10

@@ -54,6 +54,7 @@ func NewStack(n Network, cfg *Config) *Stack {
 		Rand: random, Alloc: alloc,
 		Path: s.path, Routable: s.routable, Locals: n.Locals,
 		Observe: s.observe,
+		Budget:  newBudget(s.config.Memory),
 	}
 	crand.Read(hc.Secret[:])
 	s.host = host.New(hc)

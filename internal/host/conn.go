@@ -150,6 +150,7 @@ func (h *Host) baseConfig(c *Conn) *mpconn.Config {
 		Rand:            h.cfg.Rand,
 		ReadBuffer:      c.cfg.ReadBuffer,
 		WriteBuffer:     c.cfg.WriteBuffer,
+		Budget:          h.cfg.Budget,
 		MaxSubflows:     c.limits().Subflows, MaxRemotes: c.limits().Accepted,
 		OrphanTimeout: c.cfg.OrphanTimeout,
 	}

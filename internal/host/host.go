@@ -47,6 +47,9 @@ type Config struct {
 	Locals func() []pathmgr.Local
 	// Alloc supplies memory for outgoing bytes.
 	Alloc stream.Allocator
+	// Budget bounds the buffers of all connections together; nil = no bound.
+	// Connections call it under their own lock only.
+	Budget mpconn.Budget
 
 	EphemeralLo, EphemeralHi uint16        // range of chosen ports; 0 = 32768 to 60999
 	TimeWait                 time.Duration // 0 = 60 s
