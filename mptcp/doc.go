@@ -7,7 +7,7 @@
 // that embeds gVisor's IP layer and gives hosts with links in process or on a
 // TUN device, and most programs start there:
 //
-//	host, err := netstack.New(netstack.Config{Name: "client"})
+//	host, err := netstack.New(netstack.Config{})
 //	// host.AddLink(...) for each link
 //	conn, err := host.Dial("mptcp", "192.0.2.1:443")
 //

@@ -18,12 +18,12 @@ const leastShare = 0.2
 func TestOurClientToKernelServer(t *testing.T) {
 	for _, f := range []family{ipv4, ipv6} {
 		t.Run(f.String(), func(t *testing.T) {
-			isolated(t, time.Minute, func(t *testing.T) {
+			isolated(t, 2*time.Minute, func(t *testing.T) {
 				r := newRig(t, f, equal)
 				r.announce(t)
 				server := kernelServe(t, kernelListen(t, true), true, bulk)
 				c := r.dial(t, nil)
-				within(t, c, 50*time.Second)
+				within(t, c, 100*time.Second)
 				defer logSubflows(t, c)
 				exchange(t, c, server, bulk)
 
@@ -42,11 +42,11 @@ func TestOurClientToKernelServer(t *testing.T) {
 func TestKernelClientToOurServer(t *testing.T) {
 	for _, f := range []family{ipv4, ipv6} {
 		t.Run(f.String(), func(t *testing.T) {
-			isolated(t, time.Minute, func(t *testing.T) {
+			isolated(t, 2*time.Minute, func(t *testing.T) {
 				r := newRig(t, f, equal)
 				taken, done := r.serve(t, bulk)
 				c := kernelDial(t, true, at(r.family.addr(1, ours)))
-				within(t, c, 50*time.Second)
+				within(t, c, 100*time.Second)
 				server := <-taken
 				defer logSubflows(t, server)
 				exchange(t, c, done, bulk)

@@ -24,9 +24,11 @@ const suspicious = `mptcp.connection.echoed_key_mismatch || mptcp.connection.mis
 	` || mptcp.connection.unsupported_algorithm || mptcp.dss.infinite_mapping || mptcp.dss.missing_mapping`
 
 // requireCleanCapture lets tshark read what crossed the links: it must see
-// joins and mappings, and find nothing wrong.
+// joins and mappings, and find nothing wrong. Our host ends before, so that the
+// file is whole.
 func (r *rig) requireCleanCapture(t *testing.T) {
 	t.Helper()
+	require.NoError(t, r.host.Close())
 	require.NoError(t, r.pcap.Flush())
 	requireCleanFile(t, r.capture, len(r.links) > 1)
 }

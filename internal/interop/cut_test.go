@@ -41,12 +41,12 @@ const half = 16 * mebi
 func TestOurClientSurvivesTheLossOfALink(t *testing.T) {
 	for _, c := range cuts {
 		t.Run(c.name, func(t *testing.T) {
-			isolated(t, time.Minute, func(t *testing.T) {
+			isolated(t, 2*time.Minute, func(t *testing.T) {
 				r := newRig(t, ipv4, equal)
 				r.announce(t)
 				server := kernelServe(t, kernelListen(t, true), true, half)
 				conn := r.dial(t, nil)
-				within(t, conn, 50*time.Second)
+				within(t, conn, 100*time.Second)
 				defer logSubflows(t, conn)
 				exchangeCutting(t, conn, server, half, func() { c.cut(t, r, c.link) })
 				got := kernelCounters(t)
@@ -62,11 +62,11 @@ func TestOurClientSurvivesTheLossOfALink(t *testing.T) {
 func TestOurServerSurvivesTheLossOfALink(t *testing.T) {
 	for _, c := range cuts {
 		t.Run(c.name, func(t *testing.T) {
-			isolated(t, time.Minute, func(t *testing.T) {
+			isolated(t, 2*time.Minute, func(t *testing.T) {
 				r := newRig(t, ipv4, equal)
 				taken, done := r.serve(t, half)
 				conn := kernelDial(t, true, at(r.family.addr(1, ours)))
-				within(t, conn, 50*time.Second)
+				within(t, conn, 100*time.Second)
 				server := <-taken
 				defer logSubflows(t, server)
 				exchangeCutting(t, conn, done, half, func() { c.cut(t, r, c.link) })

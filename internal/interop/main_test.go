@@ -90,11 +90,11 @@ func program(t *testing.T, name string) string {
 	return ""
 }
 
-// run runs a command that must succeed within half a minute, and returns what
-// it printed.
+// run runs a command that must succeed within a minute, and returns what it
+// printed.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, program(t, name), args...).CombinedOutput()
 	require.NoError(t, err, "%s %s: %s", name, strings.Join(args, " "), out)

@@ -13,12 +13,12 @@ import (
 )
 
 func TestListenerServesPlainTCPAndMPTCP(t *testing.T) {
-	isolated(t, time.Minute, func(t *testing.T) {
+	isolated(t, 2*time.Minute, func(t *testing.T) {
 		r := newRig(t, ipv4, equal)
 		taken, done := r.serve(t, 4*mebi)
 		for _, multipath := range []bool{false, true, false} {
 			conn := kernelDial(t, multipath, at(r.family.addr(1, ours)))
-			within(t, conn, 15*time.Second)
+			within(t, conn, 30*time.Second)
 			server := <-taken
 			is, err := server.MultipathTCP()
 			require.NoError(t, err)
@@ -30,7 +30,7 @@ func TestListenerServesPlainTCPAndMPTCP(t *testing.T) {
 }
 
 func TestOurClientFallsBackToPlainTCP(t *testing.T) {
-	isolated(t, time.Minute, func(t *testing.T) {
+	isolated(t, 2*time.Minute, func(t *testing.T) {
 		r := newRig(t, ipv4, equal)
 		server := kernelServe(t, kernelListen(t, false), false, 4*mebi)
 		conn := r.dial(t, nil)
@@ -60,6 +60,7 @@ func TestPlainTCPOverALossyLink(t *testing.T) {
 		got := kernelCounters(t)
 		logCounters(t, got)
 		requireNoFaults(t, got)
+		require.NoError(t, r.host.Close())
 		require.NoError(t, r.pcap.Flush())
 		require.Empty(t, tshark(t, r.capture, malformed))
 	})
