@@ -93,7 +93,9 @@ type TransferConfig struct {
 	AB, BA       int64   // bytes from A to B and back
 	ReadA, ReadB float64 // bytes/s at which A and B read; 0 = at once
 	ConnA, ConnB host.ConnConfig
-	StayOpen     bool // the connection is not closed when all has arrived
+	StayOpen     bool           // the connection is not closed when all has arrived
+	MayAlter     bool           // a box on the way alters bytes
+	To           netip.AddrPort // where A connects to; zero = B's first address and port
 }
 
 // Transfer is a connection from A to B under way, with a Program at each end.
@@ -110,8 +112,8 @@ func (p *Pair) Start(cfg TransferConfig) *Transfer { return p.StartOn(Port, cfg)
 func (p *Pair) StartOn(port uint16, cfg TransferConfig) *Transfer {
 	seedA, seedB := p.Rand().Uint64(), p.Rand().Uint64()
 	t := &Transfer{
-		ProgramA: &Program{Send: cfg.AB, Receive: cfg.BA, ReadRate: cfg.ReadA, StayOpen: cfg.StayOpen, out: pattern{seedA}, in: pattern{seedB}},
-		ProgramB: &Program{Send: cfg.BA, Receive: cfg.AB, ReadRate: cfg.ReadB, StayOpen: cfg.StayOpen, out: pattern{seedB}, in: pattern{seedA}},
+		ProgramA: &Program{Send: cfg.AB, Receive: cfg.BA, ReadRate: cfg.ReadA, StayOpen: cfg.StayOpen, MayAlter: cfg.MayAlter, out: pattern{seedA}, in: pattern{seedB}},
+		ProgramB: &Program{Send: cfg.BA, Receive: cfg.AB, ReadRate: cfg.ReadB, StayOpen: cfg.StayOpen, MayAlter: cfg.MayAlter, out: pattern{seedB}, in: pattern{seedA}},
 	}
 	to := netip.AddrPortFrom(p.AddrB(0), port)
 	var err error
@@ -125,6 +127,9 @@ func (p *Pair) StartOn(port uint16, cfg TransferConfig) *Transfer {
 	})
 	if err != nil {
 		panic(err)
+	}
+	if cfg.To.IsValid() {
+		to = cfg.To
 	}
 	t.ConnA, err = p.A.Dial(netip.AddrPort{}, to, cfg.ConnA, t.ProgramA)
 	if err != nil {
