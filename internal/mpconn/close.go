@@ -76,10 +76,10 @@ func (c *Conn) advance(now mono.Time) {
 
 // advancePlain passes the end of the stream on to the only subflow.
 func (c *Conn) advancePlain(now mono.Time) {
-	if !c.snd.finDue() || len(c.flows) == 0 || c.flows[0].phase != phaseUp {
+	f := c.plainFlow()
+	if f == nil || !c.snd.finDue() {
 		return
 	}
-	f := c.flows[0]
 	if !f.leaving {
 		f.leaving, c.snd.finSent = true, true
 		f.tcp.CloseWrite(now)
@@ -90,6 +90,17 @@ func (c *Conn) advancePlain(now mono.Time) {
 			c.timers.Set(timerClose, now.Add(c.cfg.CloseTimeout))
 		}
 	}
+}
+
+// plainFlow returns the only subflow of a plain connection, or nil before and
+// after its life.
+func (c *Conn) plainFlow() *flow {
+	for _, f := range c.flows {
+		if f.phase == phaseUp {
+			return f
+		}
+	}
+	return nil
 }
 
 // leave closes a flow in order: FIN behind what it carries.
@@ -113,6 +124,14 @@ func (c *Conn) peerClosedFlow(now mono.Time, f *flow) {
 		if !c.rcv.hasFin {
 			c.rcv.fin, c.rcv.hasFin = c.rcv.q.Next(), true
 			c.rcv.finFirst = !c.snd.closed
+		}
+		return
+	}
+	if f.bareFIN && f.fail.waiting {
+		// The peer's answer was lost, and its stream is at an end.
+		c.fallBack(now, f, reason.FallbackChecksum)
+		if c.mode == modePlain {
+			c.peerClosedFlow(now, f)
 		}
 		return
 	}

@@ -24,7 +24,7 @@ const (
 // Conn is one connection. Its methods come in families, one file each:
 // capable, join (handshakes), senddata, schedule, mapping, reinject (out),
 // recvdata (in), dataack (acknowledgments and windows), addr, prio (options
-// about paths), close, fastclose, fallback (ends), poll and timers (driving).
+// about paths), close, fastclose, fallback, fail (ends), poll and timers (driving).
 type Conn struct {
 	cfg    Config
 	active bool
@@ -190,6 +190,9 @@ func (c *Conn) handleOptions(now mono.Time, f *flow, seg *wire.Segment) {
 	}
 	if seg.Has&(wire.OptMPTCP&^wire.OptDSS) != 0 {
 		c.handleControl(now, f, seg)
+		if c.mode == modePlain {
+			return
+		}
 	}
 	if seg.Has&wire.OptDSS != 0 {
 		c.handleDSS(now, f, seg)
@@ -216,6 +219,9 @@ func (c *Conn) handleControl(now mono.Time, f *flow, seg *wire.Segment) {
 	}
 	if seg.Has&wire.OptMPPrio != 0 {
 		f.backupRemote = seg.PrioBackup
+	}
+	if seg.Has&wire.OptMPFail != 0 {
+		c.handleFail(now, f, seg)
 	}
 	if seg.Has&wire.OptFastClose != 0 {
 		c.handleFastClose(now, seg)
@@ -261,7 +267,7 @@ func (c *Conn) Connected() bool { return c.connected }
 // Joinable reports whether further subflows may be opened now: also while one
 // half of the connection is closed, not when both are.
 func (c *Conn) Joinable() bool {
-	return c.joinable && !c.over && c.ending == reason.CloseNone &&
+	return c.joinable && !c.over && c.ending == reason.CloseNone && !c.failing() &&
 		!(c.snd.finAcked() && (c.rcv.eof() || c.userClosed))
 }
 

@@ -49,6 +49,9 @@ func (c *Conn) handleReset(now mono.Time, f *flow, seg *wire.Segment) {
 	if seg.Has&wire.OptMPTCPRst != 0 {
 		f.peerReset, f.peerTransient = seg.TCPRst.Reason, seg.TCPRst.Transient
 	}
+	if seg.Has&wire.OptMPFail != 0 {
+		c.handleFailReset(f, seg)
+	}
 	if seg.Has&wire.OptFastClose != 0 {
 		c.handleFastClose(now, seg)
 	}
@@ -56,7 +59,7 @@ func (c *Conn) handleReset(now mono.Time, f *flow, seg *wire.Segment) {
 
 // putReset adds what a RST of ours has to say.
 func (c *Conn) putReset(f *flow, seg *wire.Segment) {
-	if c.mode != modeMPTCP {
+	if c.mode != modeMPTCP && (f.join == nil || f.phase == phaseUp) {
 		return
 	}
 	// RFC 8684, Section 3.6: flags U, V and W "MUST be set to 0"; the writer
@@ -67,8 +70,8 @@ func (c *Conn) putReset(f *flow, seg *wire.Segment) {
 	case c.ending == reason.CloseLocalReset && f.phase == phaseUp:
 		seg.Has |= wire.OptFastClose
 		seg.FastClose = c.remoteKey
-	case f.failDue:
+	case f.fail.onReset:
 		seg.Has |= wire.OptMPFail
-		seg.FailDSN = f.failDSN
+		seg.FailDSN = f.fail.dsn
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/reason"
-	"github.com/gomptcp/gomptcp/internal/seq"
 	"github.com/gomptcp/gomptcp/internal/subflow"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
@@ -51,13 +50,14 @@ type flow struct {
 	in            mappings     // received and not used up
 	held          []piece      // in-order payload that waits for its mapping
 	got           uint64       // subflow offset behind the last byte taken
-	infinite      bool         // incoming bytes follow an infinite mapping
-	infiniteDelta uint64       // data offset minus subflow offset then
-	infiniteDue   bool         // our infinite mapping must be sent
+	infinite      infinite     // our infinite mapping, after a fallback
+	infiniteDelta uint64       // after a fallback: data offset minus subflow offset of what comes
 	verifiedTo    uint64       // subflow offset up to which checksums held
-	failDSN       seq.DSN      // of the mapping whose checksum did not hold
-	failDue       bool         // our RST carries MP_FAIL
-	reinjected    uint64       // bytes sent here that another flow carried first
+	fail          failure
+	// [run, runEnd) is the last range of data offsets that was bound to this
+	// flow without a break.
+	run, runEnd uint64
+	reinjected  uint64 // bytes sent here that another flow carried first
 }
 
 // piece is a run of received payload; owner is released with it.

@@ -56,7 +56,11 @@ type end struct {
 	wrote  int // bytes of the oracle's stream written
 	read   int // bytes read and found right
 	salt   byte
-	sent   []wire.Segment // headers of everything sent
+	wrong  int // bytes read that a box altered; see tolerate
+	// tolerate lets altered bytes pass after a checksum has failed for good:
+	// from then on the stream is that of plain TCP.
+	tolerate bool
+	sent     []wire.Segment // headers of everything sent
 }
 
 type packet struct {
@@ -348,7 +352,10 @@ func (e *end) readAll() {
 	p := make([]byte, e.conn.Readable())
 	n := e.conn.Read(e.lab.now, p)
 	for i := range n {
-		if p[i] != oracle(peer.salt, e.read+i) {
+		if p[i] == oracle(peer.salt, e.read+i) {
+			continue
+		}
+		if e.wrong++; !e.tolerate || e.conn.Fallback() != reason.FallbackChecksum {
 			e.lab.t.Fatalf("%s: byte %d is %#x, want %#x", e.name, e.read+i, p[i], oracle(peer.salt, e.read+i))
 		}
 	}

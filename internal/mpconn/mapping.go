@@ -134,6 +134,10 @@ func (s *mappings) insert(m mapping) insertVerdict {
 // plain connection the continuation of the only one.
 func (c *Conn) bind(f *flow, data uint64, n int) *mapping {
 	c.snd.q.Ref(data, n)
+	if f.runEnd != data {
+		f.run = data
+	}
+	f.runEnd = data + uint64(n)
 	if c.mode == modePlain && !f.out.empty() {
 		if m := f.out.last(); m.data+uint64(m.n) == data && m.end() == f.tcp.Pushed() {
 			m.n += n
@@ -168,6 +172,7 @@ func (c *Conn) flowAcked(f *flow) {
 	if c.mode != modePlain {
 		return
 	}
+	f.infiniteAcked(acked)
 	if f.out.empty() {
 		c.dataAcked(c.snd.nxt)
 		return

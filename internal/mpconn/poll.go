@@ -86,8 +86,8 @@ func (c *Conn) putData(f *flow, seg *wire.Segment, r subflow.Range) {
 		c.putCapableData(seg, m)
 	case c.mode == modeMPTCP:
 		c.putMapping(seg, m)
-	case f.infiniteDue:
-		c.putInfinite(f, seg, r.Off, data)
+	case f.infinite.covers(r):
+		c.putInfinite(f, seg)
 	}
 }
 
@@ -107,7 +107,13 @@ func (c *Conn) putACK(f *flow, seg *wire.Segment) {
 
 // pollControl builds the next segment that exists for its option.
 func (c *Conn) pollControl(now mono.Time, seg *wire.Segment) bool {
-	if c.mode != modeMPTCP || !c.connected || c.ending != reason.CloseNone {
+	if c.ending != reason.CloseNone {
+		return false
+	}
+	if c.pollFail(now, seg) {
+		return true
+	}
+	if c.mode != modeMPTCP || !c.connected {
 		return false
 	}
 	return c.pollDataFin(now, seg) || c.pollEcho(now, seg) || c.pollAnnounce(now, seg) ||

@@ -59,7 +59,7 @@ func (c *Conn) receive(f *flow, d *subflow.Data) {
 		n += len(v)
 	}
 	f.got = d.Off + uint64(n)
-	if c.mode == modePlain || f.infinite {
+	if c.mode == modePlain {
 		c.deliver(f, d.Off+f.infiniteDelta, d.Views, d.Owner)
 		return
 	}
@@ -88,6 +88,10 @@ func (f *flow) hold(d *subflow.Data) {
 
 // flushHeld moves held payload on as far as mappings allow.
 func (c *Conn) flushHeld(now mono.Time, f *flow) {
+	if f.fail.waiting || f.failed != reason.CloseNone {
+		c.boundHeld(now, f)
+		return
+	}
 	for len(f.held) > 0 {
 		p := &f.held[0]
 		m, ok := f.in.find(p.off)
@@ -118,6 +122,14 @@ func (c *Conn) flushHeld(now mono.Time, f *flow) {
 		}
 	}
 	c.forgetMappings(f)
+}
+
+// boundHeld gives up a flow that sends more than it may while its payload has
+// to wait for the answer to an MP_FAIL.
+func (c *Conn) boundHeld(now mono.Time, f *flow) {
+	if f.fail.waiting && f.got-f.heldFrom() > uint64(c.cfg.ReadBuffer)+maxMapping {
+		c.failByReset(now, f)
+	}
 }
 
 // skipHeld drops held payload up to a subflow offset at which a mapping

@@ -3,6 +3,7 @@ package mpconn
 import (
 	"time"
 
+	"github.com/gomptcp/gomptcp/internal/interval"
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/reason"
 )
@@ -13,6 +14,28 @@ func (c *Conn) reinject(lo, hi uint64) {
 	if lo < hi && c.mode == modeMPTCP {
 		c.snd.reinject.Add(lo, hi)
 		c.snd.idle = false
+	}
+}
+
+// resend marks as due everything from a data offset on that the peer may lack
+// and no live flow but the one given, which is being lost, carries.
+func (c *Conn) resend(from uint64, lost *flow) {
+	var gone interval.Set
+	gone.Add(max(from, c.snd.una), max(from, c.snd.una, c.snd.nxt))
+	for r := range c.snd.holes.All {
+		gone.Remove(r.Lo, r.Hi)
+	}
+	for _, g := range c.flows {
+		if g == lost || g.failed != reason.CloseNone {
+			continue
+		}
+		for i := range g.out.all() {
+			m := &g.out.all()[i]
+			gone.Remove(m.data, m.data+uint64(m.n))
+		}
+	}
+	for r := range gone.All {
+		c.reinject(r.Lo, r.Hi)
 	}
 }
 
@@ -100,6 +123,10 @@ const maxDataTimeouts = 15
 // dataTimeout acts on the data-level timer: the first bytes without DATA_ACK
 // go out again, unless a healthy subflow still has them in flight.
 func (c *Conn) dataTimeout(now mono.Time) {
+	if c.failing() {
+		c.armDataRexmit(now)
+		return
+	}
 	if len(c.flows) == 1 && c.nextID == 1 && c.flows[0].bare > 0 && !c.inFlight(c.snd.una) {
 		// The peer acknowledges like plain TCP. Before anything is sent out of
 		// the subflow's order, which plain TCP would take for new bytes, it is

@@ -26,7 +26,7 @@ func (c *Conn) Deadline() mono.Time {
 	}
 	d := c.timers.Next()
 	for _, f := range c.flows {
-		d = mono.Earliest(d, f.tcp.Deadline())
+		d = mono.Earliest(d, mono.Earliest(f.tcp.Deadline(), f.fail.retry))
 		if f.join != nil {
 			d = mono.Earliest(d, f.join.retry)
 		}
@@ -46,6 +46,7 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 		}
 	}
 	c.retryJoins(now)
+	c.retryFails(now)
 	for {
 		k, ok := c.timers.Expired(now)
 		if !ok {
