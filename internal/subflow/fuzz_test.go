@@ -41,7 +41,7 @@ func FuzzSubflow(f *testing.F) {
 
 func fuzzOne(t *testing.T, b []byte) {
 	s := &script{b}
-	knobs := s.next()
+	knobs := s.next() | s.next()<<8
 	p := newPair(t, pairConfig{
 		seed: uint64(s.next()), ab: link{delay: 5 * time.Millisecond}, ba: link{delay: 7 * time.Millisecond},
 		a: func(c *subflow.Config) { fuzzKnobs(c, knobs) }, b: func(c *subflow.Config) { fuzzKnobs(c, knobs>>1) },
@@ -81,6 +81,7 @@ func fuzzKnobs(c *subflow.Config, k int) {
 		c.SegmentMax = 10000
 	}
 	c.Nagle = k&16 != 0
+	c.NoRACK = k&256 != 0
 	if k&32 != 0 {
 		c.MTU = 600
 	}

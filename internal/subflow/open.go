@@ -63,6 +63,7 @@ func (s *Subflow) synchronize(now mono.Time, syn *wire.Segment) {
 		s.rcv.scaled = true
 	}
 	s.snd.sack = syn.Has&wire.OptSACKPermitted != 0 && !s.cfg.NoSACK
+	s.rack.on = s.snd.sack && !s.cfg.NoRACK
 	if syn.Has&wire.OptTimestamps != 0 && !s.cfg.NoTimestamps {
 		s.ts = timestamps{on: true, recent: syn.TSVal, recentAt: now}
 	}
@@ -181,8 +182,13 @@ func (s *Subflow) handshakeDone() {
 func (s *Subflow) sampleSYN(now mono.Time, seg *wire.Segment) {
 	switch {
 	case s.snd.synTries == 0:
-		s.rtt.sample(now.Sub(s.snd.synAt), 1)
+		s.noteSYN(now, now.Sub(s.snd.synAt))
 	case s.ts.on && seg.Has&wire.OptTimestamps != 0:
-		s.rtt.sample(s.tsAge(now, seg.TSEcr), 1)
+		s.noteSYN(now, s.tsAge(now, seg.TSEcr))
 	}
+}
+
+func (s *Subflow) noteSYN(now mono.Time, rtt time.Duration) {
+	s.rtt.sample(rtt, 1)
+	s.rack.noteRTT(now, max(rtt, 1))
 }

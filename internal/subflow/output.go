@@ -34,7 +34,7 @@ func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 		if s.pollSYN(now, seg) {
 			return Range{}, true
 		}
-	} else if s.rcv.due == ackNow && s.rcv.held.Len() > 0 {
+	} else if s.rcv.due == ackNow && s.rcv.reports() {
 		// SACK blocks find no room beside full payloads.
 		s.putACK(now, seg, s.cfg.Room.ACK)
 		return Range{}, true
@@ -61,7 +61,14 @@ func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 // pollData picks what to send by RFC 6675, Section 4, NextSeg: first what is
 // lost, then new data, then holes that may be losses, then a rescue.
 func (s *Subflow) pollData(now mono.Time, seg *wire.Segment) (Range, bool) {
+	if n := min(s.nextNew(), s.frtoData()); n > 0 {
+		s.rec.frtoLeft -= n
+		return s.sendNew(now, seg, n), true
+	}
 	if i := s.queue.nextPending(); i >= 0 {
+		if s.rec.frto == frtoNew {
+			s.rec.frto = frtoOff // there is no new data
+		}
 		return s.resend(now, seg, i)
 	}
 	if n := s.nextNew(); n > 0 {
@@ -69,6 +76,13 @@ func (s *Subflow) pollData(now mono.Time, seg *wire.Segment) (Range, bool) {
 	}
 	if s.finDue() {
 		return s.sendNew(now, seg, 0), true
+	}
+	if s.rack.tlp.due {
+		if i := s.lastPacket(); i >= 0 {
+			s.probeSent(true)
+			return s.resend(now, seg, i)
+		}
+		s.rack.tlp.due, s.rec.pass = false, false
 	}
 	if i := s.speculate(); i >= 0 {
 		return s.resend(now, seg, i)
@@ -103,11 +117,12 @@ func (s *Subflow) nextNew() int {
 }
 
 // budget returns how many bytes the congestion window has room for. One
-// segment is always allowed when nothing is in flight.
+// segment is always allowed when nothing is in flight, and once as a probe or
+// after a timeout.
 func (s *Subflow) budget() int {
 	inFlight := s.pipe()
 	n := s.cwnd() - inFlight
-	if inFlight == 0 {
+	if inFlight == 0 || s.rec.pass {
 		n = max(n, s.snd.mss)
 	}
 	return n
@@ -136,7 +151,13 @@ func (s *Subflow) sendNew(now mono.Time, seg *wire.Segment, n int) Range {
 	if s.pipe()+s.snd.mss > int(s.ctl.State().Cwnd) {
 		s.rec.fullUntil = s.snd.nxt
 	}
+	s.rec.pass = false
 	s.putData(now, seg, &rec)
+	if s.rack.tlp.due {
+		s.probeSent(false)
+	} else {
+		s.armProbe(now)
+	}
 	return Range{Off: uint64(lo - 1), Len: n}
 }
 
@@ -157,7 +178,13 @@ func (s *Subflow) resend(now mono.Time, seg *wire.Segment, i int) (Range, bool) 
 	before := s.pipe()
 	s.queue.mark(r, markAgain|markTwice, 0)
 	r.sentAt, r.mss, r.at = now, s.snd.mss, s.rate.stamp(now, before)
-	s.rec.undo.noteRetransmit(s.tsVal(now))
+	s.rec.pass = false
+	if s.rack.on {
+		s.rack.resent.push(resent{r.lo, r.hi, now})
+	}
+	if s.rec.phase != phaseOpen {
+		s.rec.undo.noteRetransmit(s.tsVal(now), r.len())
+	}
 	s.count.segsRetransmitted++
 	s.count.bytesRetransmitted += uint64(n)
 	s.snd.lastAt = now
@@ -221,7 +248,7 @@ func (s *Subflow) putData(now mono.Time, seg *wire.Segment, r *record) {
 	s.putHeader(now, seg, r.lo, flags)
 	if n > s.snd.mss {
 		seg.SegSize = s.snd.mss
-	} else if s.rcv.held.Len() > 0 {
+	} else if s.rcv.reports() {
 		s.putSACK(seg, min(maxOptionsLen-s.optionsLen()-s.cfg.Room.Data, s.snd.mss-n))
 	}
 	s.acked(seg)

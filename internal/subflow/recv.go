@@ -46,6 +46,9 @@ type receiver struct {
 	due    ackDue
 }
 
+// reports reports whether there is something to say in SACK blocks.
+func (r *receiver) reports() bool { return r.held.Len() > 0 || r.again.hi > 0 }
+
 // sackRange is a range [lo, hi) of the peer's numbers; empty when hi is 0.
 type sackRange struct{ lo, hi relSSN }
 
@@ -249,10 +252,10 @@ func (s *Subflow) putSACK(seg *wire.Segment, room int) {
 	if !s.snd.sack || n <= 0 {
 		return
 	}
-	used := 0
+	used, first := 0, 0
 	put := func(lo, hi relSSN) {
 		b := wire.SACKBlock{Left: lo.absolute(s.rcv.irs), Right: hi.absolute(s.rcv.irs)}
-		for _, old := range seg.SACK[:used] {
+		for _, old := range seg.SACK[first:used] {
 			if old == b {
 				return
 			}
@@ -263,6 +266,7 @@ func (s *Subflow) putSACK(seg *wire.Segment, room int) {
 	if a := s.rcv.again; a.hi > 0 {
 		put(a.lo, a.hi)
 		s.rcv.again = sackRange{}
+		first = 1 // may be repeated: that is how it is told from what is new
 	}
 	for _, at := range s.rcv.recent {
 		r, ok := s.rcv.held.Next(uint64(at))

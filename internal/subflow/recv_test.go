@@ -91,7 +91,7 @@ func TestDSACK(t *testing.T) {
 	h.in(pkt{flags: ".", seq: 1, ack: 1, len: 100})
 	h.want("before the window", pkt{flags: ".", seq: 1, ack: 201, sack: [][2]int{{1, 101}, {301, 401}}})
 	h.in(pkt{flags: ".", seq: 301, ack: 1, len: 100})
-	h.want("beyond the hole", pkt{flags: ".", seq: 1, ack: 201, sack: [][2]int{{301, 401}}})
+	h.want("beyond the hole", pkt{flags: ".", seq: 1, ack: 201, sack: [][2]int{{301, 401}, {301, 401}}})
 	h.in(pkt{flags: ".", seq: 151, ack: 1, len: 100})
 	h.want("in part", pkt{flags: ".", seq: 1, ack: 251, sack: [][2]int{{151, 201}, {301, 401}}})
 	h.s.RequestAck()

@@ -27,6 +27,8 @@ func (s *Subflow) retimeRexmit(a *ack) {
 	switch {
 	case s.queue.total == 0:
 		s.timers.Stop(timerRexmit)
+		s.timers.Stop(timerReorder)
+		s.timers.Stop(timerTailProbe)
 	case a.advanced:
 		s.timers.Set(timerRexmit, a.now.Add(s.rtt.timeout()))
 	}
@@ -88,10 +90,21 @@ func (s *Subflow) loseAll(now mono.Time) {
 		sm.InFlight = s.queue.total
 		sm.Lost = s.pipe()
 		s.ctl.OnLoss(cc.LossTimeout, sm)
-		s.rec.undo = undo{armed: undoWaits, by: cc.LossTimeout}
+		s.beginUndo(cc.LossTimeout)
 	}
-	s.rate.lost += s.pipe()
-	s.queue.loseAll()
+	s.stopProbe()
+	before := s.pipe()
+	if s.rack.on && s.rec.timeouts == 1 {
+		s.markTimedOut(now)
+	} else {
+		// RFC 2018, Section 8: "the timeout might indicate that the data
+		// receiver has reneged". With RACK that shows in the ACKs, too, and the
+		// first timeout does not yet forget what was SACKed.
+		s.queue.loseAll()
+	}
+	s.rate.lost += before - s.pipe()
+	s.rec.pass = true
+	s.beginFRTO()
 	s.rec.phase = phaseLoss
 	s.rec.until = s.snd.nxt
 	s.rec.dupAcks, s.rec.guessed, s.rec.rescued = 0, 0, 0

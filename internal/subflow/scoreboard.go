@@ -285,11 +285,15 @@ func (q *records) loseAll() {
 	q.edge, q.first = 0, 0
 }
 
-// unlose takes back that records are lost which were not sent again.
-func (q *records) unlose() {
+// unlose takes back that records are lost which were not sent again since, and
+// calls again with each that had been before.
+func (q *records) unlose(again func(*record)) {
 	for i := range q.len() {
 		if r := q.get(i); r.marks&(markSACKed|markLost|markAgain) == markLost {
 			q.mark(r, 0, markLost)
+			if r.marks&markTwice != 0 {
+				again(r)
+			}
 		}
 	}
 	q.edge = 0

@@ -162,7 +162,7 @@ func TestZeroWindowProbesUnanswered(t *testing.T) {
 // The window closes while data is queued here, and shrinks under data in
 // flight.
 func TestShrinkingPeerWindow(t *testing.T) {
-	h := newEstablished(t, func(c *subflow.Config) { c.Retries = 3 })
+	h := newCounting(t, func(c *subflow.Config) { c.Retries = 3 })
 	h.ctl.cwnd = 2 * mss
 	h.push(4 * mss)
 	require.Equal(t, 2*mss, h.drain())

@@ -11,7 +11,7 @@ import (
 type counters struct {
 	bytesSent, bytesAcked, bytesReceived, bytesRetransmitted uint64
 	segsSent, segsReceived, segsRetransmitted                uint64
-	timeouts, recoveries, spurious                           uint64
+	timeouts, probes, recoveries, spurious, dsacks           uint64
 	drops                                                    [reason.NumDrops]uint64
 }
 
@@ -58,8 +58,11 @@ type Stats struct {
 	SegsReceived       uint64
 	SegsRetransmitted  uint64
 	Timeouts           uint64 // retransmission timeouts
+	Probes             uint64 // tail loss probes (RFC 8985)
 	Recoveries         uint64 // fast recoveries begun
 	Spurious           uint64 // timeouts and recoveries that proved needless
+
+	DSACKs uint64 // ACKs that reported duplicates
 
 	Drops [reason.NumDrops]uint64 // segments, or parts of them, ignored
 }
@@ -75,7 +78,7 @@ func (s *Subflow) Stats() Stats {
 		BytesSent:  c.bytesSent, BytesAcked: c.bytesAcked, BytesReceived: c.bytesReceived,
 		BytesRetransmitted: c.bytesRetransmitted,
 		SegsSent:           c.segsSent, SegsReceived: c.segsReceived, SegsRetransmitted: c.segsRetransmitted,
-		Timeouts: c.timeouts, Recoveries: c.recoveries, Spurious: c.spurious,
+		Timeouts: c.timeouts, Probes: c.probes, Recoveries: c.recoveries, Spurious: c.spurious, DSACKs: c.dsacks,
 		Drops: c.drops,
 	}
 }

@@ -33,6 +33,7 @@ type Config struct {
 
 	NoTimestamps bool // neither offer nor accept timestamps (RFC 7323)
 	NoSACK       bool // neither offer nor accept SACK (RFC 2018)
+	NoRACK       bool // find losses by DupThresh alone, without RACK-TLP (RFC 8985)
 	Nagle        bool // RFC 9293, Section 3.7.4
 
 	InitialRTO time.Duration // 0 = 1 s
@@ -49,7 +50,7 @@ type Config struct {
 	// the peer's FIN without receiving data; 0 = 60 s.
 	FinWait2 time.Duration
 
-	DupThresh     int // duplicate ACKs that mean a loss; 0 = 3
+	DupThresh     int // duplicate ACKs that mean a loss; 0 = 3. RACK relies on it until it sees reordering
 	InitialWindow int // segments, also of the window after idleness; 0 = 10
 	// InitialSsthresh is for whoever makes the controller, in bytes; 0 = none.
 	// The subflow itself does not look at it.
@@ -139,6 +140,7 @@ type Subflow struct {
 	ts    timestamps
 	rtt   estimator
 	rec   recovery
+	rack  rack
 	rate  delivery
 	shown cc.Sample // what the controller was shown last
 

@@ -6,7 +6,9 @@ import "github.com/gomptcp/gomptcp/internal/mono"
 type timerKind uint8
 
 const (
-	timerRexmit    timerKind = iota // SYN, data or FIN is unacknowledged (RFC 6298)
+	timerReorder   timerKind = iota // RACK waits for what was reordered
+	timerTailProbe                  // the last ACKs do not come; before timerRexmit, which it moves
+	timerRexmit                     // SYN, data or FIN is unacknowledged (RFC 6298)
 	timerPersist                    // data waits behind a closed or silly window
 	timerDelAck                     // an ACK was put off
 	timerKeepAlive                  // the peer may have gone
@@ -25,6 +27,10 @@ func (s *Subflow) HandleTimeout(now mono.Time) {
 			return
 		}
 		switch k {
+		case timerReorder:
+			s.onReorder(now)
+		case timerTailProbe:
+			s.onTailProbe(now)
 		case timerRexmit:
 			s.onRexmit(now)
 		case timerPersist:
