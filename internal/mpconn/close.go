@@ -161,7 +161,7 @@ func (c *Conn) lastFlowGone(now mono.Time, why reason.Close) {
 		c.finish(why)
 	case c.snd.finAcked() && c.userClosed:
 		c.finish(why)
-	case c.nextID == 1 && len(c.addrs.remotes) == 0 && (why == reason.CloseRemoteReset || why == reason.CloseRefused):
+	case c.nextID == 1 && len(c.addrs.remotes) <= 1 && (why == reason.CloseRemoteReset || why == reason.CloseRefused):
 		// The peer ended the only path there ever was.
 		c.finish(why)
 	default:

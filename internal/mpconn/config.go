@@ -37,6 +37,9 @@ type Config struct {
 	// Path returns, for a pair of addresses, the bytes of IP payload a packet
 	// may have and the payload of a super-segment (0 = none).
 	Path func(local, remote netip.Addr) (mtu, segmentMax int)
+	// OwnAddr reports whether an address is one of the host's, which the peer
+	// cannot have; nil = only those that the connection uses.
+	OwnAddr func(netip.Addr) bool
 	// ISS returns the initial sequence number (RFC 6528) and the timestamp
 	// offset of a subflow.
 	ISS func(now mono.Time, local, remote netip.AddrPort) (seq.SSN, uint32)

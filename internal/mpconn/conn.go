@@ -163,6 +163,7 @@ func (c *Conn) HandleSegment(now mono.Time, id int, seg *wire.Segment) {
 	}
 	c.snd.idle = false
 	if f.tcp.HandleSegment(now, seg) == subflow.Accepted {
+		f.heard(now)
 		c.handleOptions(now, f, seg)
 	}
 	c.collect(now, f)
@@ -212,7 +213,7 @@ func (c *Conn) handleControl(now mono.Time, f *flow, seg *wire.Segment) {
 		f.tcp.RequestAck()
 	}
 	if seg.Has&wire.OptAddAddr != 0 {
-		c.handleAddAddr(f, &seg.AddAddr)
+		c.handleAddAddr(now, f, &seg.AddAddr)
 	}
 	if seg.Has&wire.OptRemoveAddr != 0 {
 		c.handleRemoveAddr(now, &seg.RemoveAddr)

@@ -54,6 +54,9 @@ type flow struct {
 	infiniteDelta uint64       // after a fallback: data offset minus subflow offset of what comes
 	verifiedTo    uint64       // subflow offset up to which checksums held
 	fail          failure
+	probe         probe
+	signals       int       // ACKs in a row that were sent for an option's sake only
+	quiet         mono.Time // when the next such is allowed after too many
 	// [run, runEnd) is the last range of data offsets that was bound to this
 	// flow without a break.
 	run, runEnd uint64
@@ -79,10 +82,10 @@ func (c *Conn) addFlow(a flowArgs) *flow {
 	f := &flow{
 		id:          c.nextID,
 		join:        a.join,
-		localID:     c.addrs.localID(a.local.Addr()),
 		remoteID:    a.remoteID,
 		backupLocal: a.backup,
 	}
+	f.localID, _ = c.addrs.localID(a.local.Addr())
 	c.nextID++
 	mss := c.pathMSS(a.local.Addr(), a.remote.Addr())
 	f.ctl = c.group.Add(cc.Params{MSS: mss, InitialWindow: float64(c.cfg.Subflow.InitialWindow * mss)})

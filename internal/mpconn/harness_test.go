@@ -241,9 +241,8 @@ func (e *end) receive(p *packet) {
 	e.pump()
 }
 
-// step advances to the next packet or deadline and reports whether there was
-// one.
-func (l *lab) step() bool {
+// next returns when the next packet arrives or deadline comes; 0 = never.
+func (l *lab) next() mono.Time {
 	var at mono.Time
 	if len(l.queue) > 0 {
 		at = l.queue[0].at
@@ -253,6 +252,13 @@ func (l *lab) step() bool {
 			at = mono.Earliest(at, e.conn.Deadline())
 		}
 	}
+	return at
+}
+
+// step advances to the next packet or deadline and reports whether there was
+// one.
+func (l *lab) step() bool {
+	at := l.next()
 	if !at.Set() {
 		return false
 	}
@@ -288,7 +294,7 @@ func (l *lab) run(why string, d time.Duration, done func() bool) {
 // idle runs for d, whatever happens.
 func (l *lab) idle(d time.Duration) {
 	limit := l.now.Add(d)
-	for l.now < limit && l.step() {
+	for l.next().Reached(limit) && l.step() {
 	}
 	l.now = max(l.now, limit)
 }

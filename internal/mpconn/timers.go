@@ -15,6 +15,7 @@ const (
 	timerOrphan                      // no subflow is left
 	timerClose                       // the peer does not finish closing
 	timerSchedule                    // the scheduler asked to be asked again
+	timerSignal                      // an option that waits may be sent
 )
 
 type timerTable = timer.Table[timerKind]
@@ -26,7 +27,7 @@ func (c *Conn) Deadline() mono.Time {
 	}
 	d := c.timers.Next()
 	for _, f := range c.flows {
-		d = mono.Earliest(d, mono.Earliest(f.tcp.Deadline(), f.fail.retry))
+		d = mono.Earliest(mono.Earliest(d, f.tcp.Deadline()), mono.Earliest(f.fail.retry, f.probe.due))
 		if f.join != nil {
 			d = mono.Earliest(d, f.join.retry)
 		}
@@ -47,6 +48,7 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 	}
 	c.retryJoins(now)
 	c.retryFails(now)
+	c.retryProbes(now)
 	for {
 		k, ok := c.timers.Expired(now)
 		if !ok {
@@ -61,7 +63,7 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 			c.finish(c.orphanedBy)
 		case timerClose:
 			c.abort(now, reason.CloseTimeout)
-		case timerSchedule:
+		case timerSchedule, timerSignal:
 		}
 		if c.over {
 			return
