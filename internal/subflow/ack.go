@@ -21,6 +21,7 @@ type ack struct {
 	sacked    int       // bytes newly SACKed
 	lost      int       // bytes newly found lost
 	episode   bool      // fast recovery was or is under way
+	marked    bool      // it carries ECE
 	lostAgain bool      // a retransmission of this round trip was found lost
 	dsack     sackRange // reported as received twice; empty when hi is 0
 
@@ -53,6 +54,7 @@ func (s *Subflow) handleAck(now mono.Time, seg *wire.Segment, num, ackNum relSSN
 	s.updateWindow(seg, num, ackNum, a.advanced)
 	s.sampleRTT(&a)
 	s.lossRecovery(&a)
+	s.echoed(&a)
 	s.control(&a)
 	s.retimeRexmit(&a)
 	if a.advanced || a.sacked > 0 {
@@ -195,7 +197,12 @@ func (s *Subflow) sample(a *ack) *cc.Sample {
 		DeliveryRate: a.rate, AppLimited: a.limited,
 		// The data acknowledged was in flight when the window was last full.
 		CwndLimited: a.prior < s.rec.fullUntil,
-		InRecovery:  a.episode || s.rec.phase == phaseFast, Round: s.rate.round,
+		// RFC 3168, Section 6.1.2: "The sending TCP SHOULD NOT increase the
+		// congestion window in response to the receipt of an ECN-Echo ACK".
+		InRecovery: a.episode || s.rec.phase == phaseFast || a.marked, Round: s.rate.round,
+	}
+	if a.marked {
+		s.shown.Marked = a.delivered
 	}
 	return &s.shown
 }

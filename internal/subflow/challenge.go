@@ -71,6 +71,9 @@ func (s *Subflow) checkRST(now mono.Time, num relSSN) Verdict {
 // has, sends the SYN/ACK again.
 func (s *Subflow) checkSYN(now mono.Time, seg *wire.Segment, num relSSN) Verdict {
 	if s.state == StateSynReceived && num == 0 && !seg.Flags.Has(wire.ACK) {
+		if !ecnSetup(seg.Flags) {
+			s.ecn.both = false // it tries without
+		}
 		if s.snd.syn == synOut && s.limiter.allow(now) {
 			s.snd.syn = synDue
 		}

@@ -82,6 +82,8 @@ func fuzzKnobs(c *subflow.Config, k int) {
 	}
 	c.Nagle = k&16 != 0
 	c.NoRACK = k&256 != 0
+	c.ECN = k&512 != 0
+	c.Pacing = k&2048 != 0
 	if k&32 != 0 {
 		c.MTU = 600
 	}
@@ -123,7 +125,13 @@ func fuzzStep(p *pair, s *script) {
 	case 13: // the reader stops or goes on
 		e.readRate = []int{0, 1, 500, 3000}[s.next()%4]
 		p.pump(i)
-	case 14: // the writer closes
+	case 14: // the writer closes, or a router marks a packet
+		if n := len(p.queue); n > 0 && s.next()&3 != 0 {
+			if seg := p.queue[s.next()%n].seg; seg.ECN == wire.ECT0 {
+				seg.ECN = wire.CE
+			}
+			break
+		}
 		e.closeAfter = true
 		p.pump(i)
 	case 15: // somebody forges a segment

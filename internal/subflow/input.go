@@ -36,7 +36,7 @@ func (s *Subflow) HandleSegment(now mono.Time, seg *wire.Segment) Verdict {
 	num := relative(seg.Seq, s.rcv.irs, s.rcv.nxt)
 	if s.answersSYN(seg, num) {
 		num = 1
-		seg.Flags &^= wire.SYN
+		seg.Flags &^= wire.SYN | wire.ECE | wire.CWR
 	}
 	return s.handle(now, seg, num)
 }

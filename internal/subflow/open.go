@@ -67,6 +67,7 @@ func (s *Subflow) synchronize(now mono.Time, syn *wire.Segment) {
 	if syn.Has&wire.OptTimestamps != 0 && !s.cfg.NoTimestamps {
 		s.ts = timestamps{on: true, recent: syn.TSVal, recentAt: now}
 	}
+	s.learnECN(syn)
 	s.updateMSS()
 	s.alive.heard(now)
 }
@@ -87,6 +88,7 @@ func (s *Subflow) pollSYN(now mono.Time, seg *wire.Segment) bool {
 			seg.TSVal, seg.TSEcr = s.tsVal(now), 0
 		}
 	}
+	seg.Flags |= s.ecnFlags(answer)
 	seg.Wnd = s.rcv.unscaled()
 	s.putSYNOptions(seg, answer)
 	s.acked(seg)

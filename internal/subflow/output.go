@@ -48,7 +48,7 @@ func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 			s.putProbe(now, seg)
 			return Range{}, true
 		}
-		s.noteIdle()
+		s.noteIdle(now)
 		s.setPersist(now)
 	}
 	if s.rcv.due == ackNow {
@@ -61,7 +61,7 @@ func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 // pollData picks what to send by RFC 6675, Section 4, NextSeg: first what is
 // lost, then new data, then holes that may be losses, then a rescue.
 func (s *Subflow) pollData(now mono.Time, seg *wire.Segment) (Range, bool) {
-	if n := min(s.nextNew(), s.frtoData()); n > 0 {
+	if n := min(s.nextNew(now), s.frtoData()); n > 0 {
 		s.rec.frtoLeft -= n
 		return s.sendNew(now, seg, n), true
 	}
@@ -71,7 +71,7 @@ func (s *Subflow) pollData(now mono.Time, seg *wire.Segment) (Range, bool) {
 		}
 		return s.resend(now, seg, i)
 	}
-	if n := s.nextNew(); n > 0 {
+	if n := s.nextNew(now); n > 0 {
 		return s.sendNew(now, seg, n), true
 	}
 	if s.finDue() {
@@ -84,7 +84,7 @@ func (s *Subflow) pollData(now mono.Time, seg *wire.Segment) (Range, bool) {
 		}
 		s.rack.tlp.due, s.rec.pass = false, false
 	}
-	if i := s.speculate(); i >= 0 {
+	if i := s.speculate(now); i >= 0 {
 		return s.resend(now, seg, i)
 	}
 	return Range{}, false
@@ -92,19 +92,23 @@ func (s *Subflow) pollData(now mono.Time, seg *wire.Segment) (Range, bool) {
 
 // largest returns the most payload bytes of one segment.
 func (s *Subflow) largest() int {
-	return max(s.cfg.SegmentMax/s.snd.mss, 1) * s.snd.mss
+	most := s.cfg.SegmentMax
+	if rate := s.pacingRate(); rate > 0 {
+		most = min(most, s.burst(rate))
+	}
+	return max(most/s.snd.mss, 1) * s.snd.mss
 }
 
 // nextNew returns how many new bytes the next segment holds: as many as are
 // pushed up to the next border and the windows allow, in full packets unless
 // that is all of them.
-func (s *Subflow) nextNew() int {
+func (s *Subflow) nextNew(now mono.Time) int {
 	piece := int(s.snd.border() - s.snd.nxt)
 	if piece <= 0 || s.snd.queued() == 0 {
 		return 0
 	}
 	window := int(s.snd.una) + s.snd.wnd - int(s.snd.nxt)
-	n := min(piece, s.largest(), s.budget(), window)
+	n := min(piece, s.largest(), s.budget(now), window)
 	switch {
 	case n == piece, n <= 0:
 		return max(n, 0)
@@ -116,16 +120,19 @@ func (s *Subflow) nextNew() int {
 	return n
 }
 
-// budget returns how many bytes the congestion window has room for. One
+// budget returns how many bytes the congestion window and pacing have room for. One
 // segment is always allowed when nothing is in flight, and once as a probe or
 // after a timeout.
-func (s *Subflow) budget() int {
+func (s *Subflow) budget(now mono.Time) int {
 	inFlight := s.pipe()
 	n := s.cwnd() - inFlight
-	if inFlight == 0 || s.rec.pass {
+	if s.rec.pass {
+		return max(n, s.snd.mss)
+	}
+	if inFlight == 0 {
 		n = max(n, s.snd.mss)
 	}
-	return n
+	return min(n, s.paced(now))
 }
 
 // finDue reports whether our FIN is to be sent and all data before it was.
@@ -153,6 +160,13 @@ func (s *Subflow) sendNew(now mono.Time, seg *wire.Segment, n int) Range {
 	}
 	s.rec.pass = false
 	s.putData(now, seg, &rec)
+	if n > 0 && s.ecn.sends() {
+		seg.ECN = wire.ECT0
+		if s.ecn.cwr {
+			seg.Flags |= wire.CWR
+			s.ecn.cwr = false
+		}
+	}
 	if s.rack.tlp.due {
 		s.probeSent(false)
 	} else {
@@ -166,7 +180,7 @@ func (s *Subflow) sendNew(now mono.Time, seg *wire.Segment, n int) Range {
 func (s *Subflow) resend(now mono.Time, seg *wire.Segment, i int) (Range, bool) {
 	r := s.queue.get(i)
 	size := s.payload(r.lo, r.hi)
-	n := min(size, s.largest(), s.budget())
+	n := min(size, s.largest(), s.budget(now))
 	if n < size {
 		n -= n % s.snd.mss
 		if n <= 0 {
@@ -199,9 +213,9 @@ func (s *Subflow) resend(now mono.Time, seg *wire.Segment, i int) (Range, bool) 
 // RFC 6675, Section 4, NextSeg, (3): the first hole before the highest SACKed
 // number. (4): once an episode, "one segment of up to SMSS octets that MUST
 // include the highest outstanding unSACKed sequence number".
-func (s *Subflow) speculate() int {
+func (s *Subflow) speculate(now mono.Time) int {
 	q, rec := &s.queue, &s.rec
-	if rec.phase != phaseFast || !s.snd.sack || q.ranges.Len() == 0 || s.budget() < s.snd.mss {
+	if rec.phase != phaseFast || !s.snd.sack || q.ranges.Len() == 0 || s.budget(now) < s.snd.mss {
 		return -1
 	}
 	if s.snd.waiting > 0 && s.snd.usable() > 0 {
@@ -254,6 +268,7 @@ func (s *Subflow) putData(now mono.Time, seg *wire.Segment, r *record) {
 	s.acked(seg)
 	s.count.bytesSent += uint64(n)
 	s.rec.prr.out += n
+	s.pacedOut(now, n)
 	s.startRexmit(now)
 }
 
@@ -264,6 +279,9 @@ func (s *Subflow) putHeader(now mono.Time, seg *wire.Segment, num relSSN, flags 
 	seg.Ack = s.rcv.nxt.absolute(s.rcv.irs)
 	seg.Flags = flags
 	seg.Wnd = s.rcv.window()
+	if s.ecn.echo {
+		seg.Flags |= wire.ECE
+	}
 	if s.ts.on {
 		seg.Has |= wire.OptTimestamps
 		seg.TSVal, seg.TSEcr = s.tsVal(now), s.ts.recent
@@ -327,8 +345,8 @@ func (s *Subflow) putProbe(now mono.Time, seg *wire.Segment) {
 
 // noteIdle notes that nothing more is to be sent although there is room for
 // it: delivery rates measured until it is delivered are only lower bounds.
-func (s *Subflow) noteIdle() {
-	if s.snd.queued() == 0 && s.queue.pending == 0 && s.pipe()+s.snd.mss <= s.cwnd() {
+func (s *Subflow) noteIdle(now mono.Time) {
+	if s.snd.queued() == 0 && s.queue.pending == 0 && s.pipe()+s.snd.mss <= s.cwnd() && s.paced(now) > 0 {
 		s.rate.starve(s.pipe())
 	}
 }

@@ -167,8 +167,11 @@ func (s *Subflow) enterFast(a *ack) {
 	// RFC 5681, Section 3.2, step 2: what limited transmit sent does not
 	// count. It only replaced what had left the network before this ACK.
 	sm.InFlight = a.inFlight
-	s.ctl.OnLoss(cc.LossFast, sm)
-	s.beginUndo(cc.LossFast)
+	s.rec.undo = undo{}
+	if s.snd.una >= s.ecn.until || a.lostAgain {
+		s.congested(cc.LossFast, sm)
+		s.beginUndo(cc.LossFast)
+	}
 	s.prrBegin(a)
 	s.prrAck(a)
 }

@@ -101,6 +101,9 @@ func (s *Subflow) receive(now mono.Time, seg *wire.Segment, num relSSN) {
 		s.count.drops[reason.DropDuplicateData]++
 		return
 	}
+	if size > 0 {
+		s.noteCE(seg, size)
+	}
 	end := num + relSSN(size)
 	limit := s.rcv.edge
 	if s.rcv.fin != 0 {

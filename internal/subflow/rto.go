@@ -89,7 +89,7 @@ func (s *Subflow) loseAll(now mono.Time) {
 		sm := s.sample(&ack{now: now})
 		sm.InFlight = s.queue.total
 		sm.Lost = s.pipe()
-		s.ctl.OnLoss(cc.LossTimeout, sm)
+		s.congested(cc.LossTimeout, sm)
 		s.beginUndo(cc.LossTimeout)
 	}
 	s.stopProbe()

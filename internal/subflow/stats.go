@@ -12,6 +12,7 @@ type counters struct {
 	bytesSent, bytesAcked, bytesReceived, bytesRetransmitted uint64
 	segsSent, segsReceived, segsRetransmitted                uint64
 	timeouts, probes, recoveries, spurious, dsacks           uint64
+	cePackets, ceBytes, marked                               uint64
 	drops                                                    [reason.NumDrops]uint64
 }
 
@@ -33,7 +34,7 @@ func (s *Subflow) Snapshot() Snapshot {
 	return Snapshot{
 		SRTT: s.rtt.srtt, RTTVar: s.rtt.rttvar, MinRTT: s.rtt.min,
 		Cwnd: s.cwnd(), InFlight: s.pipe(), Queued: s.snd.queued(), MSS: s.snd.mss,
-		PacingRate: s.ctl.State().PacingRate, DeliveryRate: s.rate.last, LossRate: s.rate.lossRate,
+		PacingRate: s.pacingRate(), DeliveryRate: s.rate.last, LossRate: s.rate.lossRate,
 		LastSend: s.snd.lastAt,
 	}
 }
@@ -62,7 +63,10 @@ type Stats struct {
 	Recoveries         uint64 // fast recoveries begun
 	Spurious           uint64 // timeouts and recoveries that proved needless
 
-	DSACKs uint64 // ACKs that reported duplicates
+	DSACKs      uint64 // ACKs that reported duplicates
+	CEPackets   uint64 // packets received with a CE mark (RFC 3168)
+	CEBytes     uint64 // payload of those
+	BytesMarked uint64 // payload acknowledged by ACKs with ECE
 
 	Drops [reason.NumDrops]uint64 // segments, or parts of them, ignored
 }
@@ -79,6 +83,7 @@ func (s *Subflow) Stats() Stats {
 		BytesRetransmitted: c.bytesRetransmitted,
 		SegsSent:           c.segsSent, SegsReceived: c.segsReceived, SegsRetransmitted: c.segsRetransmitted,
 		Timeouts: c.timeouts, Probes: c.probes, Recoveries: c.recoveries, Spurious: c.spurious, DSACKs: c.dsacks,
+		CEPackets: c.cePackets, CEBytes: c.ceBytes, BytesMarked: c.marked,
 		Drops: c.drops,
 	}
 }

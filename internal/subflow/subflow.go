@@ -31,10 +31,16 @@ type Config struct {
 	MaxWindow int
 	Room      Room
 
+	// Pacing spreads what is sent over the round trip also where the congestion
+	// control names no rate: at twice the congestion window a round trip in
+	// slow start and 1.2 times after.
+	Pacing bool
+
 	NoTimestamps bool // neither offer nor accept timestamps (RFC 7323)
 	NoSACK       bool // neither offer nor accept SACK (RFC 2018)
 	NoRACK       bool // find losses by DupThresh alone, without RACK-TLP (RFC 8985)
 	Nagle        bool // RFC 9293, Section 3.7.4
+	ECN          bool // offer and accept Explicit Congestion Notification (RFC 3168)
 
 	InitialRTO time.Duration // 0 = 1 s
 	// MinRTO is the least retransmission timeout, 0 = 200 ms.
@@ -141,6 +147,8 @@ type Subflow struct {
 	rtt   estimator
 	rec   recovery
 	rack  rack
+	pace  pacer
+	ecn   ecn
 	rate  delivery
 	shown cc.Sample // what the controller was shown last
 

@@ -11,6 +11,7 @@ const (
 	timerRexmit                     // SYN, data or FIN is unacknowledged (RFC 6298)
 	timerPersist                    // data waits behind a closed or silly window
 	timerDelAck                     // an ACK was put off
+	timerPacing                     // the next burst may begin
 	timerKeepAlive                  // the peer may have gone
 	timerFinWait2                   // the peer's FIN does not come
 )
@@ -37,6 +38,7 @@ func (s *Subflow) HandleTimeout(now mono.Time) {
 			s.onPersist(now)
 		case timerDelAck:
 			s.rcv.due = ackNow
+		case timerPacing: // whoever called polls
 		case timerKeepAlive:
 			s.onKeepAlive(now)
 		case timerFinWait2:

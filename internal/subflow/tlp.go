@@ -112,7 +112,7 @@ func (s *Subflow) probeAcked(a *ack) {
 		s.count.recoveries++
 		sm := s.sample(a)
 		sm.InFlight = a.inFlight
-		s.ctl.OnLoss(cc.LossFast, sm)
+		s.congested(cc.LossFast, sm)
 		s.rec.undo = undo{}
 	case !a.advanced && a.seg.Len() == 0 && a.seg.Has&wire.OptSACK == 0:
 		// Both copies arrived.

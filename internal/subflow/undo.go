@@ -91,6 +91,7 @@ func (s *Subflow) takeBack(a *ack) {
 		s.rack.reordered = true
 	}
 	s.rec.undo = undo{}
+	s.ecn.until = 0
 	s.ctl.Undo()
 	if s.rec.phase != phaseOpen {
 		s.queue.unlose(func(r *record) {

@@ -65,9 +65,9 @@ func (s *Subflow) Room(now mono.Time, waiting int) int {
 	mss, queued := s.snd.mss, s.snd.queued()
 	idle := s.queue.total == 0 && queued == 0
 	window := s.snd.usable()
-	n := min(waiting, window, s.budget()-queued-s.queue.pending)
+	n := min(waiting, window, s.budget(now)-queued-s.queue.pending)
 	if first := s.frtoData(); first > 0 {
-		n = min(waiting, window, s.budget()-queued, first-queued)
+		n = min(waiting, window, s.budget(now)-queued, first-queued)
 	}
 	// RFC 9293, Section 3.7.4: "If there is unacknowledged data (i.e., SND.NXT
 	// > SND.UNA), then the sending TCP endpoint buffers all user data [...]
