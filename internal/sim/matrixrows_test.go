@@ -19,11 +19,6 @@ func matrix() []matrixRow {
 
 func strippingRows() []matrixRow {
 	a, b := sim.EndA, sim.EndB
-	// A join under way keeps A from following B's fallback.
-	halfway := outcome{
-		A: fate{Close: reason.CloseLocalReset},
-		B: fate{reason.FallbackNoDataACK, reason.CloseRemoteReset},
-	}
 	return []matrixRow{
 		{name: "strip SYN", inside: a, box: strips(wire.OptMPTCP, sim.IsSYN), want: map[position]outcome{
 			atHandshake: plain(reason.FallbackPeerSYNACK, reason.FallbackPeerSYN),
@@ -71,7 +66,7 @@ func strippingRows() []matrixRow {
 			midStream:   mptcp(1),
 			midOnly:     lost(reason.CloseRemoteReset, reason.CloseLocalReset),
 			atJoin:      mptcp(1),
-		}, short: map[position]outcome{atHandshake: halfway, atData: halfway}},
+		}},
 		{name: "remove DSS", inside: b, box: strips(wire.OptDSS, sim.Any), want: map[position]outcome{
 			atHandshake: plain(reason.FallbackNoMapping, reason.FallbackNoDataACK),
 			atData:      plain(reason.FallbackNoMapping, reason.FallbackNoDataACK),
@@ -139,17 +134,12 @@ func rewritingRows() (rows []matrixRow) {
 func alteringRows() (rows []matrixRow) {
 	failed := plain(reason.FallbackChecksum, reason.FallbackChecksum)
 	for _, e := range []sim.End{sim.EndA, sim.EndB} {
-		reset := lost(reason.CloseRemoteReset, reason.CloseLocalReset)
-		if e == sim.EndB {
-			reset = lost(reason.CloseLocalReset, reason.CloseRemoteReset)
-		}
 		rows = append(rows, matrixRow{
 			name: "alter", inside: e, box: func(*cell) sim.Middlebox { return sim.Alter(1000) },
 			setup: func(c *cell) { c.cfg.ConnA.Checksum, c.cfg.MayAlter = true, true },
 			want: map[position]outcome{
 				atHandshake: failed, atData: failed, midStream: mptcp(1), midOnly: failed, atJoin: mptcp(1),
 			},
-			short: map[position]outcome{atHandshake: reset, atData: reset, midOnly: reset},
 		})
 	}
 	return rows
@@ -238,6 +228,9 @@ func blackHoleRows() []matrixRow {
 		}
 	}
 	rows[0].short, rows[1].short = short(done, timeout), short(timeout, done)
+	dead := lost(timeout, reason.CloseRemoteReset)
+	dead.Subflows = 1
+	rows[0].short[midOnly] = dead
 	rows[1].short[midOnly] = lost(reason.CloseRemoteReset, timeout)
 	return rows
 }

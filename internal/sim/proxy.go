@@ -15,6 +15,10 @@ const (
 	proxyRetry = 250 * time.Millisecond
 	// proxyBurst is how many segments it then sends.
 	proxyBurst = 32
+	// proxyMemory bounds the segments that a proxy holds of a flow.
+	proxyMemory = 64
+	// proxyDelay is how far a proxy is from the inside, there and back.
+	proxyDelay = time.Millisecond
 )
 
 // PreAck returns a proxy that acknowledges outgoing data itself as soon as it
@@ -78,7 +82,7 @@ func (p *preAck) out(_ mono.Time, seg *wire.Segment, forward func(*wire.Segment)
 	if !f.begun {
 		f.begun, f.next = true, seg.Seq
 	}
-	fresh := seg.Seq == f.next && f.edge.known && f.edge.beyond(uint32(seg.Seq.Add(n))) <= 0
+	fresh := seg.Seq == f.next && len(f.unacked) < proxyMemory && f.edge.known && f.edge.beyond(uint32(seg.Seq.Add(n))) <= 0
 	if fresh {
 		f.next = seg.Seq.Add(n)
 		f.unacked = append(f.unacked, own(seg))
@@ -90,7 +94,7 @@ func (p *preAck) out(_ mono.Time, seg *wire.Segment, forward func(*wire.Segment)
 	p.arm(f, forward)
 	ack := p.ackFor(f, seg)
 	forward(seg)
-	p.sim.After(0, func() { p.back.send(ack) })
+	p.sim.After(proxyDelay, func() { p.back.send(ack) })
 }
 
 // ackFor returns the acknowledgment of all that came.
