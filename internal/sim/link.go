@@ -106,6 +106,9 @@ func (d *Direction) SetShape(cfg link.Config) { d.model.SetConfig(cfg) }
 // takes it away.
 func (d *Direction) SetBox(b Box) { d.box = b }
 
+// Addr returns an address at the direction's end.
+func (d *Direction) Addr() netip.Addr { return d.to.addrs[0] }
+
 // Stats returns a snapshot.
 func (d *Direction) Stats() DirectionStats { return d.stats }
 
