@@ -36,6 +36,7 @@ func (c *Conn) Close(now mono.Time) {
 	switch {
 	case c.over:
 		c.rcv.q.Close()
+		c.release(&c.rcv.buffer)
 	case unread || !c.connected:
 		c.abort(now, reason.CloseLocalReset)
 	default:
@@ -186,8 +187,10 @@ func (c *Conn) finish(why reason.Close) {
 	c.over = true
 	c.err = why
 	c.snd.q.Close()
+	c.release(&c.snd.buffer)
 	if c.rcv.discard {
 		c.rcv.q.Close()
+		c.release(&c.rcv.buffer)
 	}
 	c.timers = timerTable{}
 	c.emit(Event{Kind: EventClosed, Close: why})

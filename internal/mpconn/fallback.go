@@ -2,6 +2,7 @@ package mpconn
 
 import (
 	"math"
+	"time"
 
 	"github.com/gomptcp/gomptcp/internal/key"
 	"github.com/gomptcp/gomptcp/internal/mono"
@@ -136,6 +137,17 @@ func (c *Conn) checkPlain(now mono.Time, f *flow, seg *wire.Segment) {
 // maxMapping is the length of the longest mapping, the DATA_FIN included.
 const maxMapping = 1<<16 - 1
 
+// unmappedTimeout is how long payload waits for its mapping: longer than a
+// sender takes to send it again with one, but not for ever, should the sender
+// be plain TCP by now and have nothing more to say.
+const unmappedTimeout = 10 * time.Second
+
+// stuck is held payload that waits for its mapping.
+type stuck struct {
+	off   uint64
+	until mono.Time // 0 = there is none
+}
+
 // unmapped acts on in-order payload for which no mapping is known.
 func (c *Conn) unmapped(now mono.Time, f *flow) {
 	if !c.joinable && f.join == nil && f.in.empty() {
@@ -144,10 +156,22 @@ func (c *Conn) unmapped(now mono.Time, f *flow) {
 		return
 	}
 	c.stats.Drops[reason.DropUnmapped]++
+	if !f.stuck.until.Set() || f.stuck.off != f.heldFrom() {
+		f.stuck = stuck{f.heldFrom(), now.Add(unmappedTimeout)}
+	}
 	// RFC 8684, Section 3.3.1: a mapping may yet come; after a receive window
 	// of data without one, the subflow SHOULD be reset. Section 3.7: with the
 	// code for middlebox interference. The longest mapping has passed before.
-	if f.got-f.heldFrom() >= min(uint64(c.cfg.ReadBuffer)/2, maxMapping) {
+	if f.got-f.heldFrom() >= min(uint64(c.rcv.buffer.limit)/2, maxMapping) {
+		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
+	}
+}
+
+// unmappedTooLong resets a subflow whose payload has waited for a mapping for
+// too long.
+func (c *Conn) unmappedTooLong(now mono.Time, f *flow) {
+	f.stuck.until = 0
+	if len(f.held) > 0 && f.heldFrom() == f.stuck.off && f.failed == reason.CloseNone {
 		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
 	}
 }

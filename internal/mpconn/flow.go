@@ -2,6 +2,7 @@ package mpconn
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/mono"
@@ -55,12 +56,15 @@ type flow struct {
 	verifiedTo    uint64       // subflow offset up to which checksums held
 	fail          failure
 	probe         probe
+	stuck         stuck
 	signals       int       // ACKs in a row that were sent for an option's sake only
 	quiet         mono.Time // when the next such is allowed after too many
 	// [run, runEnd) is the last range of data offsets that was bound to this
 	// flow without a break.
 	run, runEnd uint64
-	reinjected  uint64 // bytes sent here that another flow carried first
+	tsOffset    uint32        // of our timestamps
+	echoRTT     time.Duration // least round trip that timestamps showed in this round; 0 = none
+	reinjected  uint64        // bytes sent here that another flow carried first
 }
 
 // piece is a run of received payload; owner is released with it.
@@ -112,6 +116,7 @@ func (c *Conn) flowConfig(now mono.Time, f *flow) subflow.Config {
 		cfg.Local, cfg.Remote = f.join.local, f.join.remote
 	}
 	cfg.ISS, cfg.TSOffset = c.cfg.ISS(now, cfg.Local, cfg.Remote)
+	f.tsOffset = cfg.TSOffset
 	cfg.MTU, cfg.SegmentMax = c.cfg.Path(cfg.Local.Addr(), cfg.Remote.Addr())
 	cfg.Room = c.roomFor(f)
 	return cfg
@@ -212,6 +217,12 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 // abortFlow ends one flow with a RST that gives a reason.
 func (c *Conn) abortFlow(now mono.Time, f *flow, why reason.Close, code reason.Reset) {
 	f.failed = why
-	f.reset = wire.TCPRst{Reason: code}
+	f.reset = wire.TCPRst{Reason: code, Transient: transient(code)}
 	f.tcp.Abort(now)
+}
+
+// transient reports whether what made us reset a subflow may pass, so that the
+// peer may try the path again.
+func transient(code reason.Reset) bool {
+	return code == reason.ResetResources || code == reason.ResetOutstanding || code == reason.ResetPerformance
 }

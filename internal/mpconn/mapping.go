@@ -1,6 +1,7 @@
 package mpconn
 
 import (
+	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/seq"
 	"github.com/gomptcp/gomptcp/internal/wire"
@@ -109,7 +110,8 @@ func (s *mappings) insert(m mapping) insertVerdict {
 	}
 	if i < len(live) {
 		next := &live[i]
-		if *next == m {
+		if next.off == m.off && next.data == m.data && next.n == m.n {
+			// A DATA_FIN may have been added to it, which lengthens it by one.
 			return mappingKnown
 		}
 		if next.off < m.end() {
@@ -173,6 +175,7 @@ func (c *Conn) flowAcked(f *flow) {
 		return
 	}
 	f.infiniteAcked(acked)
+	c.tuneSend()
 	if f.out.empty() {
 		c.dataAcked(c.snd.nxt)
 		return
@@ -209,8 +212,19 @@ func (c *Conn) putMapping(seg *wire.Segment, m *mapping) {
 }
 
 // addMapping notes a mapping that the peer declared.
-func (c *Conn) addMapping(f *flow, m mapping) {
-	if m.n == 0 || m.end() <= f.got {
+func (c *Conn) addMapping(now mono.Time, f *flow, m mapping) {
+	if m.n == 0 || m.end() <= f.got || f.failed != reason.CloseNone {
+		return
+	}
+	// RFC 8684, Section 3.3.4: "A sanity check SHOULD be performed at the
+	// subflow level to ensure that the subflow and mapped sequence numbers meet
+	// the following test: SSN - SUBFLOW_ACK <= DSN - DATA_ACK".
+	// Deviation: reinjected data follows, on its subflow, data with higher
+	// numbers, and fails that test while it is good. What is tested is that the
+	// subflow runs ahead by no more than the connection's window can have
+	// allowed.
+	if m.end() > f.got+uint64(c.rcv.buffer.limit)+maxMapping {
+		c.drop(reason.DropMapping)
 		return
 	}
 	if len(f.in.all()) >= maxMappings {
@@ -218,7 +232,10 @@ func (c *Conn) addMapping(f *flow, m mapping) {
 		return
 	}
 	if f.in.insert(m) == mappingContradicts {
+		// RFC 8684, Section 3.3.1: "A sender MUST NOT change this mapping after
+		// it has been declared".
 		c.drop(reason.DropMapping)
+		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMPTCP)
 	}
 }
 

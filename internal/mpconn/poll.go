@@ -109,7 +109,7 @@ func (c *Conn) putACK(f *flow, seg *wire.Segment) {
 // pollControl builds the next segment that exists for its option.
 func (c *Conn) pollControl(now mono.Time, seg *wire.Segment) bool {
 	if c.ending != reason.CloseNone {
-		return false
+		return c.pollFastClose(now, seg)
 	}
 	if c.pollFail(now, seg) {
 		return true

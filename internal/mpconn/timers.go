@@ -15,6 +15,7 @@ const (
 	timerOrphan                      // no subflow is left
 	timerClose                       // the peer does not finish closing
 	timerSchedule                    // the scheduler asked to be asked again
+	timerFastClose                   // an MP_FASTCLOSE is unanswered
 	timerSignal                      // an option that waits may be sent
 )
 
@@ -27,10 +28,17 @@ func (c *Conn) Deadline() mono.Time {
 	}
 	d := c.timers.Next()
 	for _, f := range c.flows {
-		d = mono.Earliest(mono.Earliest(d, f.tcp.Deadline()), mono.Earliest(f.fail.retry, f.probe.due))
-		if f.join != nil {
-			d = mono.Earliest(d, f.join.retry)
-		}
+		d = mono.Earliest(d, f.deadline())
+	}
+	return d
+}
+
+// deadline returns the earliest of a flow's own deadlines.
+func (f *flow) deadline() mono.Time {
+	d := mono.Earliest(f.tcp.Deadline(), mono.Earliest(f.fail.retry, f.probe.due))
+	d = mono.Earliest(d, f.stuck.until)
+	if f.join != nil {
+		d = mono.Earliest(d, f.join.retry)
 	}
 	return d
 }
@@ -44,6 +52,9 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 	for _, f := range c.flows {
 		if f.tcp.Deadline().Reached(now) {
 			f.tcp.HandleTimeout(now)
+		}
+		if f.stuck.until.Reached(now) {
+			c.unmappedTooLong(now, f)
 		}
 	}
 	c.retryJoins(now)
@@ -63,6 +74,8 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 			c.finish(c.orphanedBy)
 		case timerClose:
 			c.abort(now, reason.CloseTimeout)
+		case timerFastClose:
+			c.fastCloseTimeout(now)
 		case timerSchedule, timerSignal:
 		}
 		if c.over {
