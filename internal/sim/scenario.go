@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/host"
@@ -27,7 +28,9 @@ type PairConfig struct {
 	// host over the link of their source; without it each link reaches the
 	// addresses at its own other end only.
 	Mesh bool
-	Host host.Config // of both hosts; see NewNode
+	// Backup are the links that A asks B to spare.
+	Backup []int
+	Host   host.Config // of both hosts; see NewNode
 }
 
 // TwoHosts makes a pair. Link i joins A's address i to B's.
@@ -40,7 +43,7 @@ func TwoHosts(cfg PairConfig) *Pair {
 	}
 	for i, shape := range cfg.Paths {
 		l := s.Connect(fmt.Sprintf("path%d", i),
-			IfaceConfig{Node: p.A, Addrs: []netip.Addr{p.AddrA(i)}, Routes: routes},
+			IfaceConfig{Node: p.A, Addrs: []netip.Addr{p.AddrA(i)}, Routes: routes, Backup: slices.Contains(cfg.Backup, i)},
 			IfaceConfig{Node: p.B, Addrs: []netip.Addr{p.AddrB(i)}, Routes: routes},
 			shape)
 		p.Links = append(p.Links, l)
