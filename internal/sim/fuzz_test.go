@@ -109,6 +109,8 @@ func (p *play) run() {
 	if p.harm {
 		return
 	}
+	// A slow reader may have something left.
+	p.RunUntil(5*time.Minute, p.Delivered)
 	require.True(p.t, p.Delivered(), "A: %v, %d of %d bytes; B: %d of %d bytes", p.ConnA.Err(),
 		p.ProgramA.Received, p.ProgramA.Receive, p.ProgramB.Received, p.ProgramB.Receive)
 }
