@@ -132,14 +132,14 @@ func (f *flow) measureEcho(now mono.Time, tsecr uint32) {
 	}
 }
 
-// tuneSend grows the send buffer to twice the sum of the subflows' rates, in
-// the windows they may use, times the largest RTT, while the buffer is in use.
+// tuneSend grows the send buffer, while it is in use, to twice the congestion
+// windows, and to twice the sum of the subflows' rates times the largest RTT.
 func (c *Conn) tuneSend() {
 	b := &c.snd.buffer
 	if b.limit >= b.ceiling || int(c.snd.q.End()-c.snd.una) < b.limit/2 {
 		return
 	}
-	rate, longest := 0.0, minTuneRTT
+	windows, rate, longest := 0, 0.0, time.Duration(0)
 	for _, f := range c.flows {
 		if !f.usable() {
 			continue
@@ -148,8 +148,9 @@ func (c *Conn) tuneSend() {
 		if s.SRTT <= 0 {
 			continue
 		}
-		rate += float64(s.Cwnd) / float64(s.SRTT)
+		windows += s.Cwnd
+		rate += min(float64(s.Cwnd)/s.SRTT.Seconds(), s.DeliveryRate)
 		longest = max(longest, s.SRTT)
 	}
-	c.grow(b, int(2*rate*float64(longest)))
+	c.grow(b, 2*max(windows, int(rate*longest.Seconds())))
 }

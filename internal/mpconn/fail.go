@@ -72,7 +72,7 @@ func (c *Conn) handleFail(now mono.Time, f *flow, seg *wire.Segment) {
 	f.fail.dsn = c.rcv.dsn(c.rcv.ack())
 	if !c.onlyPath(f) || !c.sendsInLine(f) || !c.receivesInLine(f) {
 		c.failByReset(now, f)
-		c.resend(uint64(at), f)
+		c.resend(uint64(at), c.snd.nxt, f)
 		return
 	}
 	c.stopJoins(now, f)
@@ -92,7 +92,7 @@ func (c *Conn) handleFailReset(f *flow, seg *wire.Segment) {
 		c.drop(reason.DropBadAck)
 		return
 	}
-	c.resend(uint64(at), f)
+	c.resend(uint64(at), c.snd.nxt, f)
 }
 
 // answerFail repeats the answer to an MP_FAIL after the fallback: the one

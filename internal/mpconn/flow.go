@@ -184,6 +184,9 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 	wasUp := f.phase == phaseUp
 	f.phase = phaseDead
 	c.releaseMappings(f)
+	if wasUp {
+		c.snd.lostTo = c.snd.nxt
+	}
 	for _, p := range f.held {
 		if p.owner != nil {
 			p.owner.DecRef()

@@ -336,7 +336,7 @@ func oracle(salt byte, i int) byte { return byte(i) ^ byte(i>>8)*31 ^ byte(i>>16
 
 // write writes up to n more bytes of the oracle's stream.
 func (e *end) write(n int) int {
-	p := make([]byte, n)
+	p := make([]byte, max(min(n, e.conn.WriteRoom()), 0))
 	for i := range p {
 		p[i] = oracle(e.salt, e.wrote+i)
 	}

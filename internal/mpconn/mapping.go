@@ -1,6 +1,8 @@
 package mpconn
 
 import (
+	"sort"
+
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/seq"
@@ -51,33 +53,32 @@ func (s *mappings) pop() {
 	}
 }
 
+// search returns the index of the first mapping that ends behind a subflow
+// offset.
+func (s *mappings) search(off uint64) int {
+	live := s.all()
+	return sort.Search(len(live), func(i int) bool { return live[i].end() > off })
+}
+
 // find returns the mapping that covers a subflow offset.
 func (s *mappings) find(off uint64) (*mapping, bool) {
-	live := s.all()
-	lo, hi := 0, len(live)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if live[mid].end() <= off {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	if lo == len(live) || live[lo].off > off {
+	live, i := s.all(), s.search(off)
+	if i == len(live) || live[i].off > off {
 		return nil, false
 	}
-	return &live[lo], true
+	return &live[i], true
 }
 
 // after returns the first mapping that begins behind a subflow offset.
 func (s *mappings) after(off uint64) (*mapping, bool) {
-	live := s.all()
-	for i := range live {
-		if live[i].off > off {
-			return &live[i], true
-		}
+	live, i := s.all(), s.search(off)
+	if i < len(live) && live[i].off <= off {
+		i++
 	}
-	return nil, false
+	if i == len(live) {
+		return nil, false
+	}
+	return &live[i], true
 }
 
 // carries reports whether a mapping covers a data offset.
@@ -105,8 +106,8 @@ const (
 func (s *mappings) insert(m mapping) insertVerdict {
 	live := s.all()
 	i := len(live)
-	for i > 0 && live[i-1].off >= m.off {
-		i--
+	if i > 0 && live[i-1].end() > m.off {
+		i = s.search(m.off)
 	}
 	if i < len(live) {
 		next := &live[i]
@@ -117,9 +118,6 @@ func (s *mappings) insert(m mapping) insertVerdict {
 		if next.off < m.end() {
 			return mappingContradicts
 		}
-	}
-	if i > 0 && live[i-1].end() > m.off {
-		return mappingContradicts
 	}
 	if i == len(live) {
 		s.push(m)
@@ -227,7 +225,7 @@ func (c *Conn) addMapping(now mono.Time, f *flow, m mapping) {
 		c.drop(reason.DropMapping)
 		return
 	}
-	if len(f.in.all()) >= maxMappings {
+	if len(f.in.all()) >= max(minMappings, c.rcv.buffer.limit/bytesPerMapping) {
 		c.drop(reason.DropMemory)
 		return
 	}
@@ -239,8 +237,12 @@ func (c *Conn) addMapping(now mono.Time, f *flow, m mapping) {
 	}
 }
 
-// maxMappings bounds the mappings kept for one subflow's incoming data.
-const maxMappings = 1 << 14
+// The mappings kept for one subflow's incoming data are bounded: one for so many
+// bytes of receive buffer, but not too few.
+const (
+	minMappings     = 1 << 12
+	bytesPerMapping = 512
+)
 
 // offsetOf returns the subflow offset of a relative SSN, near what is
 // expected next.

@@ -114,3 +114,13 @@ func TestFallbackMeetsJoin(t *testing.T) {
 		}
 	}
 }
+
+// strip makes a box take the DSS from what an end sends on a path.
+func (l *lab) strip(path int, from *end) {
+	l.paths[path].box = func(e *end, seg *wire.Segment) bool {
+		if e == from && seg.PayloadLen() > 0 {
+			seg.Has &^= wire.OptDSS
+		}
+		return true
+	}
+}

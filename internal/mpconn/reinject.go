@@ -17,11 +17,11 @@ func (c *Conn) reinject(lo, hi uint64) {
 	}
 }
 
-// resend marks as due everything from a data offset on that the peer may lack
-// and no live flow but the one given, which is being lost, carries.
-func (c *Conn) resend(from uint64, lost *flow) {
+// resend marks as due everything in a range of data offsets that the peer may
+// lack and no live flow, but for one that is being lost, carries.
+func (c *Conn) resend(from, to uint64, lost *flow) {
 	var gone interval.Set
-	gone.Add(max(from, c.snd.una), max(from, c.snd.una, c.snd.nxt))
+	gone.Add(max(from, c.snd.una), min(to, c.snd.nxt))
 	for r := range c.snd.holes.All {
 		gone.Remove(r.Lo, r.Hi)
 	}
@@ -96,14 +96,21 @@ func (c *Conn) armDataRexmit(now mono.Time) {
 // maxDataRTO bounds the data-level timeout, as MaxRTO does on a subflow.
 const maxDataRTO = 60 * time.Second
 
-// dataRTO is the slowest timeout of the subflows, so that they get the first
-// chance to recover, backed off.
+// dataRTO is the slowest timeout of the subflows that have data in flight, so
+// that they get the first chance to recover, or of all if none has; backed off.
 func (c *Conn) dataRTO() time.Duration {
-	var rto time.Duration
+	var rto, idle time.Duration
 	for _, f := range c.flows {
-		if f.phase == phaseUp {
+		switch {
+		case f.phase != phaseUp:
+		case f.out.empty():
+			idle = max(idle, f.tcp.RTO())
+		default:
 			rto = max(rto, f.tcp.RTO())
 		}
+	}
+	if rto == 0 {
+		rto = idle
 	}
 	if rto == 0 {
 		rto = time.Second
@@ -144,6 +151,12 @@ func (c *Conn) dataTimeout(now mono.Time) {
 	case c.backoff > maxDataTimeouts && !c.inFlight(lo):
 		c.abort(now, reason.CloseTimeout)
 		return
+	case lo < c.snd.lostTo:
+		// A subflow died: what it had acknowledged may never have reached the
+		// peer's connection, and its end is known, so that there is no reason to
+		// feel the way.
+		c.resend(lo, c.snd.lostTo, nil)
+		c.snd.lostTo = 0
 	case lo < c.snd.nxt:
 		if !c.inFlight(lo) {
 			c.reinject(lo, min(lo+dataRexmitBytes, c.snd.nxt))
