@@ -26,6 +26,7 @@ type ack struct {
 	dsack     sackRange // reported as received twice; empty when hi is 0
 
 	rackAt  mono.Time // when the latest delivered record that RACK trusts was sent; 0 = none
+	rackNth uint64    // which transmission that was
 	rackEnd relSSN    // where that ends
 
 	sentAt   mono.Time // of the latest record delivered that was sent once; 0 = none
@@ -57,6 +58,7 @@ func (s *Subflow) handleAck(now mono.Time, seg *wire.Segment, num, ackNum relSSN
 	s.echoed(&a)
 	s.control(&a)
 	s.retimeRexmit(&a)
+	s.retimeUserTimeout(&a)
 	if a.advanced || a.sacked > 0 {
 		s.armProbe(now)
 	}

@@ -84,6 +84,9 @@ func fuzzKnobs(c *subflow.Config, k int) {
 	c.NoRACK = k&256 != 0
 	c.ECN = k&512 != 0
 	c.Pacing = k&2048 != 0
+	if k&8192 != 0 {
+		c.StartMTU = 300
+	}
 	if k&32 != 0 {
 		c.MTU = 600
 	}

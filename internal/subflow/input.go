@@ -120,7 +120,6 @@ func (s *Subflow) checkSequence(now mono.Time, seg *wire.Segment, num relSSN) re
 	case seg.Flags.Has(wire.FIN):
 		s.rcv.due = ackNow
 	default:
-		s.rcv.open() // it may be a window probe
 		s.challenge(now)
 	}
 	return why

@@ -162,6 +162,7 @@ func (s *Subflow) handleSynSent(now mono.Time, seg *wire.Segment) Verdict {
 // handshakeDone prepares for data once our SYN is acknowledged.
 func (s *Subflow) handshakeDone() {
 	s.timers.Stop(timerRexmit)
+	s.timers.Stop(timerUser)
 	s.rec.timeouts = 0
 	s.rtt.shift = 0
 	if s.snd.synTries == 0 {

@@ -63,7 +63,7 @@ func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 func (s *Subflow) pollData(now mono.Time, seg *wire.Segment) (Range, bool) {
 	if n := min(s.nextNew(now), s.frtoData()); n > 0 {
 		s.rec.frtoLeft -= n
-		return s.sendNew(now, seg, n), true
+		return s.sendNew(now, seg, n, s.snd.mss), true
 	}
 	if i := s.queue.nextPending(); i >= 0 {
 		if s.rec.frto == frtoNew {
@@ -71,11 +71,15 @@ func (s *Subflow) pollData(now mono.Time, seg *wire.Segment) (Range, bool) {
 		}
 		return s.resend(now, seg, i)
 	}
+	if n := s.probeSize(now); n > 0 {
+		s.probed(s.snd.nxt, s.snd.nxt+relSSN(n))
+		return s.sendNew(now, seg, n, n), true
+	}
 	if n := s.nextNew(now); n > 0 {
-		return s.sendNew(now, seg, n), true
+		return s.sendNew(now, seg, n, s.snd.mss), true
 	}
 	if s.finDue() {
-		return s.sendNew(now, seg, 0), true
+		return s.sendNew(now, seg, 0, s.snd.mss), true
 	}
 	if s.rack.tlp.due {
 		if i := s.lastPacket(); i >= 0 {
@@ -141,10 +145,11 @@ func (s *Subflow) finDue() bool {
 	return s.snd.fin != 0 && s.snd.nxt == s.snd.fin
 }
 
-// sendNew sends n new bytes, and the FIN if it follows them.
-func (s *Subflow) sendNew(now mono.Time, seg *wire.Segment, n int) Range {
+// sendNew sends n new bytes in packets of mss, and the FIN if it follows them.
+func (s *Subflow) sendNew(now mono.Time, seg *wire.Segment, n, mss int) Range {
 	lo := s.snd.nxt
-	rec := record{lo: lo, hi: lo + relSSN(n), sentAt: now, mss: s.snd.mss, at: s.rate.stamp(now, s.pipe())}
+	s.rack.sent++
+	rec := record{nth: s.rack.sent, lo: lo, hi: lo + relSSN(n), sentAt: now, mss: mss, at: s.rate.stamp(now, s.pipe())}
 	if s.snd.fin == rec.hi {
 		rec.hi++
 	}
@@ -191,10 +196,12 @@ func (s *Subflow) resend(now mono.Time, seg *wire.Segment, i int) (Range, bool) 
 	}
 	before := s.pipe()
 	s.queue.mark(r, markAgain|markTwice, 0)
+	s.rack.sent++
+	r.nth = s.rack.sent
 	r.sentAt, r.mss, r.at = now, s.snd.mss, s.rate.stamp(now, before)
 	s.rec.pass = false
 	if s.rack.on {
-		s.rack.resent.push(resent{r.lo, r.hi, now})
+		s.rack.resent.push(resent{r.lo, r.hi, r.nth})
 	}
 	if s.rec.phase != phaseOpen {
 		s.rec.undo.noteRetransmit(s.tsVal(now), r.len())
@@ -260,8 +267,8 @@ func (s *Subflow) putData(now mono.Time, seg *wire.Segment, r *record) {
 		flags |= wire.PSH
 	}
 	s.putHeader(now, seg, r.lo, flags)
-	if n > s.snd.mss {
-		seg.SegSize = s.snd.mss
+	if n > r.mss {
+		seg.SegSize = r.mss
 	} else if s.rcv.reports() {
 		s.putSACK(seg, min(maxOptionsLen-s.optionsLen()-s.cfg.Room.Data, s.snd.mss-n))
 	}

@@ -36,6 +36,7 @@ type end struct {
 	eof      bool
 	buffer   int // receive buffer
 	unread   int
+	edge     int // of the window offered
 	readRate int // bytes read at each wake-up; 0 = all
 
 	closed bool
@@ -282,7 +283,7 @@ func (p *pair) pump(i int) {
 	e.push(p)
 	var seg wire.Segment
 	for n := 0; ; n++ {
-		e.s.SetReceiveWindow(e.buffer - e.unread)
+		e.s.SetReceiveWindow(e.window())
 		r, ok := e.s.PollSegment(p.now, &seg)
 		if !ok {
 			if !e.push(p) {
@@ -317,6 +318,14 @@ func (p *pair) pump(i int) {
 		}
 		e.events = append(e.events, ev)
 	}
+}
+
+// window returns what to offer, moved by steps worth telling.
+func (e *end) window() int {
+	if edge := e.got + e.buffer - e.unread; edge >= e.edge+min(e.buffer/2, 1460) {
+		e.edge = edge
+	}
+	return e.edge - e.got
 }
 
 // take receives data and compares it with what was sent.

@@ -13,7 +13,7 @@ import (
 // other subflows send: a reinjection is no retransmission of this one.
 type rack struct {
 	on   bool
-	at   mono.Time     // RACK.xmit_ts: when the latest delivered record was sent
+	last uint64        // which transmission the latest delivered was, in place of RACK.xmit_ts; 0 = none
 	end  relSSN        // RACK.end_seq
 	rtt  time.Duration // RACK.rtt
 	fack relSSN        // RACK.fack: the highest number delivered
@@ -29,6 +29,7 @@ type rack struct {
 	resent resentQueue
 	began  mono.Time // when the window was last reduced in this recovery
 	tlp    tlp
+	sent   uint64 // transmissions
 }
 
 const (
@@ -62,10 +63,12 @@ func (k *rack) minRTT() time.Duration {
 	return k.floor[0]
 }
 
-// sentAfter is RACK_sent_after: whether what ends at end1 and was sent at t1
-// was sent after what ends at end2 and was sent at t2.
-func sentAfter(t1 mono.Time, end1 relSSN, t2 mono.Time, end2 relSSN) bool {
-	return t1 > t2 || t1 == t2 && end1 > end2
+// sentAfter is RACK_sent_after: whether what ends at end1 and was the n1-th
+// transmission was sent after what ends at end2 and was the n2-th. Counting
+// tells the order also of what was sent at the same instant; within a
+// super-segment the sequence numbers do.
+func sentAfter(n1 uint64, end1 relSSN, n2 uint64, end2 relSSN) bool {
+	return n1 > n2 || n1 == n2 && end1 > end2
 }
 
 // rackDeliver takes a record, or a part of one, that an ACK newly delivers.
@@ -88,19 +91,19 @@ func (s *Subflow) rackDeliver(a *ack, r *record) {
 			return
 		}
 	}
-	if !a.rackAt.Set() || sentAfter(r.sentAt, r.hi, a.rackAt, a.rackEnd) {
-		a.rackAt, a.rackEnd = r.sentAt, r.hi
+	if sentAfter(r.nth, r.hi, a.rackNth, a.rackEnd) {
+		a.rackAt, a.rackNth, a.rackEnd = r.sentAt, r.nth, r.hi
 	}
 }
 
-// rackUpdate takes what an ACK delivered last.
+// update takes what an ACK delivered last.
 func (k *rack) update(a *ack) {
 	if !a.rackAt.Set() {
 		return
 	}
 	k.rtt = a.now.Sub(a.rackAt)
-	if sentAfter(a.rackAt, a.rackEnd, k.at, k.end) {
-		k.at, k.end = a.rackAt, a.rackEnd
+	if sentAfter(a.rackNth, a.rackEnd, k.last, k.end) {
+		k.last, k.end = a.rackNth, a.rackEnd
 	}
 }
 
@@ -126,7 +129,7 @@ func (k *rack) recovered() {
 	k.tlp.end = 0
 }
 
-// window returns RACK.reo_wnd.
+// reorderingWindow returns RACK.reo_wnd.
 func (s *Subflow) reorderingWindow() time.Duration {
 	k := &s.rack
 	if !k.reordered && (s.rec.phase != phaseOpen || s.manySACKed()) {
@@ -150,7 +153,7 @@ func (s *Subflow) manySACKed() bool {
 func (s *Subflow) rackDetect(a *ack) {
 	k, q := &s.rack, &s.queue
 	s.timers.Stop(timerReorder)
-	if !k.at.Set() || q.total == 0 {
+	if k.last == 0 || q.total == 0 {
 		return
 	}
 	wait := k.rtt + s.reorderingWindow()
@@ -159,7 +162,7 @@ func (s *Subflow) rackDetect(a *ack) {
 	for ; i < q.len(); i++ {
 		r := q.get(i)
 		if r.marks == 0 {
-			if !sentAfter(k.at, k.end, r.sentAt, r.hi) || r.sentAt.Add(wait) > a.now {
+			if !sentAfter(k.last, k.end, r.nth, r.hi) || r.sentAt.Add(wait) > a.now {
 				break
 			}
 			q.mark(r, markLost, 0)
@@ -178,7 +181,7 @@ func (s *Subflow) rackDetect(a *ack) {
 // those from index i on that were sent once; 0 if there is none.
 func (s *Subflow) rackLast(i int) mono.Time {
 	k, q := &s.rack, &s.queue
-	if i >= q.len() || !sentAfter(k.at, k.end, q.get(i).sentAt, q.get(i).hi) {
+	if i >= q.len() || !sentAfter(k.last, k.end, q.get(i).nth, q.get(i).hi) {
 		return 0
 	}
 	last := q.get(i).sentAt
@@ -193,7 +196,7 @@ func (s *Subflow) rackLast(i int) mono.Time {
 			j = min(q.find(relSSN(in.Lo)), j) - 1
 			continue
 		}
-		if r.marks == 0 && sentAfter(k.at, k.end, r.sentAt, r.hi) {
+		if r.marks == 0 && sentAfter(k.last, k.end, r.nth, r.hi) {
 			return max(last, r.sentAt)
 		}
 		j--
@@ -212,10 +215,10 @@ func (s *Subflow) rackResent(a *ack, wait time.Duration) mono.Time {
 		}
 		for i := q.find(e.lo); i < q.len() && q.get(i).lo < e.hi; i++ {
 			r := q.get(i)
-			if r.marks&(markSACKed|markAgain) != markAgain || r.sentAt != e.at {
+			if r.marks&(markSACKed|markAgain) != markAgain || r.nth != e.nth {
 				continue // delivered, or sent yet again
 			}
-			if !sentAfter(k.at, k.end, r.sentAt, r.hi) {
+			if !sentAfter(k.last, k.end, r.nth, r.hi) {
 				return 0
 			}
 			if due := r.sentAt.Add(wait); due > a.now {
@@ -257,7 +260,7 @@ func (s *Subflow) markTimedOut(now mono.Time) {
 // resent is a range that was sent again.
 type resent struct {
 	lo, hi relSSN
-	at     mono.Time
+	nth    uint64
 }
 
 // resentQueue holds what was sent again in the order of sending. Entries may

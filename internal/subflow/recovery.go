@@ -65,6 +65,10 @@ func (r *recovery) open() {
 // respond looks for losses and begins or goes on with recovery.
 func (s *Subflow) respond(a *ack) {
 	found := s.findLosses(a)
+	if n := s.probeFate(a.now); n > 0 {
+		a.lost -= n
+		found = a.lost > 0
+	}
 	switch {
 	case s.rec.phase == phaseOpen && found:
 		s.enterFast(a)

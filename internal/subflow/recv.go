@@ -29,7 +29,6 @@ type receiver struct {
 	nxt     relSSN
 	edge    relSSN // right edge of what is accepted
 	offer   relSSN // right edge to be advertised, at most edge
-	wanted  relSSN // right edge last asked for by SetReceiveWindow
 	space   int    // largest window ever asked for
 	told    relSSN // right edge last advertised; 0 = no segment was sent
 	lastAck relSSN // Last.ACK.sent

@@ -15,6 +15,7 @@ func (s *Subflow) startRexmit(now mono.Time) {
 	if !s.timers.At(timerRexmit).Set() {
 		s.timers.Set(timerRexmit, now.Add(s.rtt.timeout()))
 	}
+	s.startUserTimeout(now)
 }
 
 // retimeRexmit stops or restarts the timer after an ACK.
@@ -103,6 +104,8 @@ func (s *Subflow) loseAll(now mono.Time) {
 		s.queue.loseAll()
 	}
 	s.rate.lost += before - s.pipe()
+	s.probeFate(now)
+	s.blackHole()
 	s.rec.pass = true
 	s.beginFRTO()
 	s.rec.phase = phaseLoss

@@ -21,6 +21,7 @@ const (
 type record struct {
 	lo, hi relSSN
 	sentAt mono.Time // last transmission
+	nth    uint64    // how many there had been of the subflow then, this one included
 	mss    int       // payload bytes of each packet that it travelled in
 	marks  mark
 	at     delivered // what was delivered when it was last sent

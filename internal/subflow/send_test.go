@@ -246,10 +246,11 @@ func TestNoKeepAliveWithDataInFlight(t *testing.T) {
 	h := newEstablished(t, func(c *subflow.Config) {
 		c.KeepAlive = subflow.KeepAlive{Idle: time.Second, Interval: time.Second, Count: 1}
 	})
-	h.fill(1)
+	h.push(500)
+	h.drain()
 	h.advance(20 * time.Second)
 	h.wantState(subflow.StateEstablished)
-	h.want("only what is lost", pkt{flags: ".", seq: 1, ack: 1, len: mss})
+	h.want("only what is lost", pkt{flags: ".", seq: 1, ack: 1, len: 500})
 	h.wantIdle("no probe")
 }
 

@@ -12,6 +12,7 @@ type counters struct {
 	bytesSent, bytesAcked, bytesReceived, bytesRetransmitted uint64
 	segsSent, segsReceived, segsRetransmitted                uint64
 	timeouts, probes, recoveries, spurious, dsacks           uint64
+	mtuProbes, blackHoles                                    uint64
 	cePackets, ceBytes, marked                               uint64
 	drops                                                    [reason.NumDrops]uint64
 }
@@ -47,6 +48,7 @@ type Stats struct {
 	Backoff       int           // consecutive timeouts
 	Ssthresh      float64       // bytes; +Inf before the first loss
 	DupThresh     int
+	MTU           int // bytes of TCP header, options and payload that packets may have
 	PeerWindow    int // bytes from the last acknowledged one on
 	ReceiveWindow int // bytes that would be accepted
 	OutOfOrder    int // bytes received beyond a hole
@@ -64,6 +66,8 @@ type Stats struct {
 	Spurious           uint64 // timeouts and recoveries that proved needless
 
 	DSACKs      uint64 // ACKs that reported duplicates
+	MTUProbes   uint64 // of the path MTU (RFC 8899)
+	BlackHoles  uint64 // falls back to small packets
 	CEPackets   uint64 // packets received with a CE mark (RFC 3168)
 	CEBytes     uint64 // payload of those
 	BytesMarked uint64 // payload acknowledged by ACKs with ECE
@@ -83,6 +87,7 @@ func (s *Subflow) Stats() Stats {
 		BytesRetransmitted: c.bytesRetransmitted,
 		SegsSent:           c.segsSent, SegsReceived: c.segsReceived, SegsRetransmitted: c.segsRetransmitted,
 		Timeouts: c.timeouts, Probes: c.probes, Recoveries: c.recoveries, Spurious: c.spurious, DSACKs: c.dsacks,
+		MTU: s.snd.mtu, MTUProbes: c.mtuProbes, BlackHoles: c.blackHoles,
 		CEPackets: c.cePackets, CEBytes: c.ceBytes, BytesMarked: c.marked,
 		Drops: c.drops,
 	}

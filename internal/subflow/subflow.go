@@ -23,6 +23,9 @@ type Config struct {
 	// MTU is how many bytes of TCP header, options and payload one packet of
 	// the path can carry; at least 100.
 	MTU int
+	// StartMTU is the size to begin with, while larger packets, up to MTU, are
+	// probed for (RFC 8899); 0 = MTU.
+	StartMTU int
 	// SegmentMax is how many payload bytes a super-segment may have; less
 	// than MSS means one packet each.
 	SegmentMax int
@@ -49,6 +52,11 @@ type Config struct {
 	MaxRTO     time.Duration // 0 = 60 s
 	SYNRetries int           // how often SYN and SYN/ACK are sent again before giving up; 0 = 6
 	Retries    int           // how often data, FIN and window probes are; 0 = 15
+
+	// UserTimeout is how long what was sent may stay unacknowledged, before the
+	// subflow ends with CloseTimeout (RFC 5482); 0 = as long as the retries.
+	// The peer is not told.
+	UserTimeout time.Duration
 
 	DelayedACK time.Duration // 0 = 40 ms; negative = acknowledge at once
 	KeepAlive  KeepAlive
@@ -102,6 +110,7 @@ func orDefault[T int | time.Duration](v, def T) T {
 // and every size within its bounds.
 func (c Config) withDefaults() Config {
 	c.MTU = max(c.MTU, minMTU)
+	c.StartMTU = min(max(orDefault(c.StartMTU, c.MTU), minMTU), c.MTU)
 	c.MaxWindow = min(orDefault(c.MaxWindow, 65535), 65535<<maxShift)
 	c.InitialRTO = orDefault(c.InitialRTO, time.Second)
 	c.MinRTO = orDefault(c.MinRTO, 200*time.Millisecond)
@@ -140,17 +149,18 @@ type Subflow struct {
 	state  State
 	active bool // we sent the first SYN
 
-	snd   sender
-	queue records
-	rcv   receiver
-	ts    timestamps
-	rtt   estimator
-	rec   recovery
-	rack  rack
-	pace  pacer
-	ecn   ecn
-	rate  delivery
-	shown cc.Sample // what the controller was shown last
+	snd    sender
+	queue  records
+	rcv    receiver
+	ts     timestamps
+	rtt    estimator
+	rec    recovery
+	rack   rack
+	pace   pacer
+	search search
+	ecn    ecn
+	rate   delivery
+	shown  cc.Sample // what the controller was shown last
 
 	timers  timer.Table[timerKind]
 	alive   liveness
@@ -183,7 +193,8 @@ func Accept(now mono.Time, cfg Config, ctl cc.Controller, syn *wire.Segment) *Su
 func newSubflow(cfg Config, ctl cc.Controller) *Subflow {
 	cfg = cfg.withDefaults()
 	s := &Subflow{cfg: cfg, ctl: ctl}
-	s.snd = sender{iss: cfg.ISS, end: 1, peerMSS: defaultMSS(cfg.Remote.Addr()), mtu: cfg.MTU}
+	s.snd = sender{iss: cfg.ISS, end: 1, peerMSS: defaultMSS(cfg.Remote.Addr()), mtu: cfg.StartMTU}
+	s.search.top = cfg.MTU
 	s.rcv = receiver{nxt: 1, lastAck: 1, q: stream.NewRecvQ(0), quick: quickACKs}
 	s.SetReceiveWindow(min(cfg.MaxWindow, 65535))
 	s.rtt = estimator{rto: cfg.InitialRTO, least: cfg.MinRTO, most: cfg.MaxRTO}

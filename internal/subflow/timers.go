@@ -13,6 +13,7 @@ const (
 	timerDelAck                     // an ACK was put off
 	timerPacing                     // the next burst may begin
 	timerKeepAlive                  // the peer may have gone
+	timerUser                       // nothing was acknowledged for too long
 	timerFinWait2                   // the peer's FIN does not come
 )
 
@@ -41,6 +42,8 @@ func (s *Subflow) HandleTimeout(now mono.Time) {
 		case timerPacing: // whoever called polls
 		case timerKeepAlive:
 			s.onKeepAlive(now)
+		case timerUser:
+			s.onUserTimeout(now)
 		case timerFinWait2:
 			s.onFinWait2()
 		}

@@ -86,8 +86,8 @@ func (s *Subflow) lastPacket() int {
 	if i < 0 || q.get(i).marks&(markSACKed|markLost|markAgain) != 0 {
 		return -1
 	}
-	if r := q.get(i); r.len() > r.mss {
-		q.split(i, r.lo+relSSN((r.len()-1)/r.mss*r.mss))
+	if r, mss := q.get(i), s.snd.mss; r.len() > mss {
+		q.split(i, r.lo+relSSN((r.len()-1)/mss*mss))
 		i++
 	}
 	return i
