@@ -24,6 +24,7 @@ const netemQueue = 1000 * 1500
 // allows itself (simult_flows.sh): size x 8 x 10 / (9 x sum of rates) + 450 ms,
 // with 80 KiB in the other direction.
 func TestSimultaneousFlows(t *testing.T) {
+	t.Parallel()
 	const large, small = 16 * mib, 80 << 10
 	for _, tt := range []struct {
 		rates  [2]float64 // Mb/s

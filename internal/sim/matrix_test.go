@@ -215,6 +215,7 @@ func insertNAT(c *cell) *sim.NAT {
 }
 
 func TestMiddleboxMatrix(t *testing.T) {
+	t.Parallel()
 	for _, row := range matrix() {
 		for at := range numPositions {
 			want, ok := row.want[at]

@@ -218,19 +218,5 @@ func droppingRows() (rows []matrixRow) {
 // A path that takes no large packets and says nothing is probed for what it
 // takes.
 func blackHoleRows() []matrixRow {
-	rows := bothSides("black hole", func(*cell) sim.Middlebox { return sim.BlackHole(1200) }, everywhere(mptcp(2)))
-	// Without probes the subflow dies, after all has gone by the other if
-	// there is one.
-	const done, timeout = reason.CloseDone, reason.CloseTimeout
-	short := func(a, b reason.Close) map[position]outcome {
-		return map[position]outcome{
-			atHandshake: late(2, a, b), atData: late(2, a, b), midStream: late(2, a, b), atJoin: late(2, timeout, timeout),
-		}
-	}
-	rows[0].short, rows[1].short = short(done, timeout), short(timeout, done)
-	dead := lost(timeout, reason.CloseRemoteReset)
-	dead.Subflows = 1
-	rows[0].short[midOnly] = dead
-	rows[1].short[midOnly] = lost(reason.CloseRemoteReset, timeout)
-	return rows
+	return bothSides("black hole", func(*cell) sim.Middlebox { return sim.BlackHole(1200) }, everywhere(mptcp(2)))
 }
