@@ -58,6 +58,10 @@ type Config struct {
 	// The peer is not told.
 	UserTimeout time.Duration
 
+	// ChallengeACKs is how many segments a second that carry nothing for us are
+	// answered (RFC 5961, Section 7); 0 = 10.
+	ChallengeACKs int
+
 	DelayedACK time.Duration // 0 = 40 ms; negative = acknowledge at once
 	KeepAlive  KeepAlive
 	// FinWait2 bounds how long a subflow whose FIN is acknowledged waits for
@@ -118,6 +122,7 @@ func (c Config) withDefaults() Config {
 	c.SYNRetries = orDefault(c.SYNRetries, 6)
 	c.Retries = orDefault(c.Retries, 15)
 	c.DelayedACK = orDefault(c.DelayedACK, 40*time.Millisecond)
+	c.ChallengeACKs = orDefault(c.ChallengeACKs, 10)
 	c.FinWait2 = orDefault(c.FinWait2, 60*time.Second)
 	c.DupThresh = orDefault(c.DupThresh, 3)
 	c.InitialWindow = orDefault(c.InitialWindow, 10)
@@ -193,6 +198,7 @@ func Accept(now mono.Time, cfg Config, ctl cc.Controller, syn *wire.Segment) *Su
 func newSubflow(cfg Config, ctl cc.Controller) *Subflow {
 	cfg = cfg.withDefaults()
 	s := &Subflow{cfg: cfg, ctl: ctl}
+	s.limiter.most = cfg.ChallengeACKs
 	s.snd = sender{iss: cfg.ISS, end: 1, peerMSS: defaultMSS(cfg.Remote.Addr()), mtu: cfg.StartMTU}
 	s.search.top = cfg.MTU
 	s.rcv = receiver{nxt: 1, lastAck: 1, q: stream.NewRecvQ(0), quick: quickACKs}
