@@ -64,12 +64,12 @@ func newPlay(t *testing.T, ops []byte) *play {
 	cfg := sim.PairConfig{Seed: uint64(set)<<8 | uint64(size), Mesh: set&0x04 != 0, IPv6: set&0x08 != 0}
 	for i := range 1 + int(set&3) {
 		cfg.Paths = append(cfg.Paths, symmetric(link.Config{
-			Rate: float64(2+3*i) * 4e6, Delay: time.Duration(3+8*i) * time.Millisecond, QueueBytes: 60_000,
+			Rate: float64(2+3*i) * 1.5e6, Delay: time.Duration(3+8*i) * time.Millisecond, QueueBytes: 60_000,
 		}))
 	}
 	p.Pair = sim.TwoHosts(cfg)
 	tr := sim.TransferConfig{
-		AB: int64(size&15) * 24_000, BA: int64(size>>4) * 24_000,
+		AB: int64(size&15) * 60_000, BA: int64(size>>4) * 60_000,
 		ConnA: sim.DefaultConn(), ConnB: sim.DefaultConn(),
 		MayAlter: true,
 	}
