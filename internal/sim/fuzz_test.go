@@ -33,6 +33,8 @@ func FuzzNetwork(f *testing.F) {
 const (
 	maxSteps = 24
 	stepLen  = 4 // operation, path, argument, time
+	// maxEvents is many times what a transfer of the fuzzer's size takes.
+	maxEvents = 300_000
 )
 
 // play is one run of the fuzzer.
@@ -46,6 +48,7 @@ type play struct {
 	alters bool // a box may have altered bytes
 	harm   bool // something happened that a connection need not survive
 	nats   int
+	events int
 }
 
 func (p *play) next() byte {
@@ -90,7 +93,7 @@ func (p *play) run() {
 		}
 		op, path, arg := p.next(), p.next(), p.next()
 		p.step(op, p.Links[int(path>>1)%len(p.Links)], sim.End(path&1), int(arg))
-		p.RunFor(time.Duration(p.next()) * time.Millisecond)
+		p.pass(time.Duration(p.next())*time.Millisecond, never)
 		p.check()
 	}
 	for _, l := range p.Links {
@@ -103,16 +106,30 @@ func (p *play) run() {
 		}
 	}
 	over := func() bool { return p.ConnA.Closed() && (p.ConnB == nil || p.ConnB.Closed()) }
-	ended := p.RunUntil(2*time.Hour, over)
+	ended := p.pass(2*time.Hour, over)
 	p.check()
 	require.True(p.t, ended, "hangs: A %v, %d bytes, B %d bytes", p.ConnA.Err(), p.ProgramA.Received, p.ProgramB.Received)
 	if p.harm {
 		return
 	}
 	// A slow reader may have something left.
-	p.RunUntil(5*time.Minute, p.Delivered)
+	p.pass(5*time.Minute, p.Delivered)
 	require.True(p.t, p.Delivered(), "A: %v, %d of %d bytes; B: %d of %d bytes", p.ConnA.Err(),
 		p.ProgramA.Received, p.ProgramA.Receive, p.ProgramB.Received, p.ProgramB.Receive)
+}
+
+func never() bool { return false }
+
+// pass lets d pass, or less until done. A run has a budget of events: who
+// needs more of them sends without sense.
+func (p *play) pass(d time.Duration, done func() bool) bool {
+	p.t.Helper()
+	ok := p.RunUntil(d, func() bool {
+		p.events++
+		return p.events > maxEvents || done()
+	})
+	require.LessOrEqual(p.t, p.events, maxEvents, "a storm of packets")
+	return ok
 }
 
 // check looks at what must hold at any time.
@@ -170,7 +187,7 @@ func (p *play) step(op byte, l *sim.Link, inside sim.End, arg int) {
 	case 18:
 		p.ProgramB.ReadRate = float64(1+arg) * 4000
 	case 19:
-		p.RunFor(time.Duration(arg) * 20 * time.Millisecond)
+		p.pass(time.Duration(arg)*20*time.Millisecond, never)
 	}
 }
 
