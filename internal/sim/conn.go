@@ -24,6 +24,9 @@ type Conn struct {
 	armed mono.Time // of the earliest event in the heap; 0 = none
 	late  int       // times in a row that a deadline was due again at once
 	watch watch
+
+	burstAt mono.Time // of the segments counted by burst
+	burst   int
 }
 
 // maxLate is how often in a row a deadline may have come already when the
@@ -110,10 +113,20 @@ func (n *Node) accept(l *host.Listener) {
 	}
 }
 
+// maxBurst is how many segments a connection may have to send at one time. It
+// is more than the largest window holds.
+const maxBurst = 1 << 16
+
 // send transmits every segment that is due.
 func (c *Conn) send() {
 	n := c.node
-	for n.out.Reset(); c.PollSegment(n.sim.now, &n.out); n.out.Reset() {
+	if c.burstAt != n.sim.now {
+		c.burstAt, c.burst = n.sim.now, 0
+	}
+	for n.out.Reset(); c.burst < maxBurst && c.PollSegment(n.sim.now, &n.out); n.out.Reset() {
+		if c.burst++; c.burst == maxBurst {
+			n.sim.violate("%s: no end of segments: %v", n.Name, &n.out)
+		}
 		c.watch.sent(&n.out)
 		n.transmit(&n.out)
 	}

@@ -17,7 +17,8 @@ const (
 // Box is a middlebox at the entry of one direction of a link. It calls forward
 // for each packet that goes on: none, the one it was given, changed or not, or
 // several. Payload memory is the sender's: a box that changes bytes puts a
-// copy into the segment. forward must not be called after the box returned.
+// copy into the segment. It may also call forward later, with a segment of its
+// own.
 type Box func(now mono.Time, seg *wire.Segment, forward func(*wire.Segment))
 
 // Shape says what a link is like in both directions.
@@ -105,11 +106,17 @@ func (d *Direction) SetShape(cfg link.Config) { d.model.SetConfig(cfg) }
 // takes it away.
 func (d *Direction) SetBox(b Box) { d.box = b }
 
+// Addr returns an address at the direction's end.
+func (d *Direction) Addr() netip.Addr { return d.to.addrs[0] }
+
 // Stats returns a snapshot.
 func (d *Direction) Stats() DirectionStats { return d.stats }
 
 // enter takes a packet from the node at the direction's beginning.
 func (d *Direction) enter(seg *wire.Segment) {
+	if size := packetSize(seg); size > d.mtu {
+		d.sim.violate("packet of %d bytes on a link with MTU %d: %v", size, d.mtu, seg)
+	}
 	if d.box != nil {
 		d.box(d.sim.now, seg, d.transmit)
 		return
@@ -122,9 +129,6 @@ func (d *Direction) send(seg *wire.Segment) {
 	s := d.sim
 	p := s.newPacket(seg)
 	size := p.size()
-	if size > d.mtu {
-		s.violate("packet of %d bytes on a link with MTU %d: %v", size, d.mtu, seg)
-	}
 	d.stats.Packets++
 	d.stats.Bytes += uint64(size)
 	if s.capture != nil {

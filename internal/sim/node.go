@@ -42,6 +42,7 @@ type Iface struct {
 	node       *Node
 	name       string
 	addrs      []netip.Addr
+	public     []netip.Addr // of a translator before it
 	routes     []netip.Prefix
 	backup     bool
 	down       bool // its addresses are gone
@@ -79,7 +80,7 @@ func (n *Node) addIface(name string, cfg IfaceConfig, shape Shape) *Iface {
 // reaches reports whether packets to dst can be sent over the interface.
 func (i *Iface) reaches(dst netip.Addr) bool {
 	if i.routes == nil {
-		return slices.Contains(i.peer.addrs, dst)
+		return slices.Contains(i.peer.addrs, dst) || slices.Contains(i.peer.public, dst)
 	}
 	return slices.ContainsFunc(i.routes, func(p netip.Prefix) bool { return p.Contains(dst) })
 }

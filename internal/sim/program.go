@@ -16,6 +16,9 @@ type Program struct {
 	Send, Receive int64
 	ReadRate      float64 // bytes/s; 0 = at once
 	StayOpen      bool    // keep the connection when both are done
+	// MayAlter says that wrong bytes are counted instead of being a violation:
+	// a box on the way alters them.
+	MayAlter bool
 
 	Sent, Received int64
 	Begun          mono.Time    // first write
@@ -24,6 +27,7 @@ type Program struct {
 	EOF            bool         // the peer's end was read
 	Ended          mono.Time    // the connection was over
 	Close          reason.Close // how it ended
+	Wrong          int64        // bytes read that were not those sent
 
 	out, in pattern
 	shut    bool // CloseWrite was called
@@ -93,9 +97,7 @@ func (p *Program) read(now mono.Time, c *Conn) (acted bool) {
 			return acted
 		}
 		n := c.Read(now, b)
-		if i := p.in.check(b[:n], uint64(p.Received)); i >= 0 {
-			c.node.sim.violate("%s: byte %d of the stream is wrong", c.node.Name, p.Received+int64(i))
-		}
+		p.check(c, b[:n])
 		if p.FirstByte == 0 {
 			p.FirstByte = now
 		}
@@ -111,6 +113,22 @@ func (p *Program) read(now mono.Time, c *Conn) (acted bool) {
 		}
 	}
 	return acted
+}
+
+// check compares what was read with what was sent.
+func (p *Program) check(c *Conn, b []byte) {
+	for off := uint64(p.Received); ; {
+		i := p.in.check(b, off)
+		if i < 0 {
+			return
+		}
+		p.Wrong++
+		if !p.MayAlter {
+			c.node.sim.violate("%s: byte %d of the stream is wrong", c.node.Name, off+uint64(i))
+			return
+		}
+		b, off = b[i+1:], off+uint64(i)+1
+	}
 }
 
 // quota returns how many bytes may be read now. If none, it sees to being

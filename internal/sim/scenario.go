@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/host"
@@ -27,7 +28,9 @@ type PairConfig struct {
 	// host over the link of their source; without it each link reaches the
 	// addresses at its own other end only.
 	Mesh bool
-	Host host.Config // of both hosts; see NewNode
+	// Backup are the links that A asks B to spare.
+	Backup []int
+	Host   host.Config // of both hosts; see NewNode
 }
 
 // TwoHosts makes a pair. Link i joins A's address i to B's.
@@ -40,7 +43,7 @@ func TwoHosts(cfg PairConfig) *Pair {
 	}
 	for i, shape := range cfg.Paths {
 		l := s.Connect(fmt.Sprintf("path%d", i),
-			IfaceConfig{Node: p.A, Addrs: []netip.Addr{p.AddrA(i)}, Routes: routes},
+			IfaceConfig{Node: p.A, Addrs: []netip.Addr{p.AddrA(i)}, Routes: routes, Backup: slices.Contains(cfg.Backup, i)},
 			IfaceConfig{Node: p.B, Addrs: []netip.Addr{p.AddrB(i)}, Routes: routes},
 			shape)
 		p.Links = append(p.Links, l)
@@ -93,7 +96,9 @@ type TransferConfig struct {
 	AB, BA       int64   // bytes from A to B and back
 	ReadA, ReadB float64 // bytes/s at which A and B read; 0 = at once
 	ConnA, ConnB host.ConnConfig
-	StayOpen     bool // the connection is not closed when all has arrived
+	StayOpen     bool           // the connection is not closed when all has arrived
+	MayAlter     bool           // a box on the way alters bytes
+	To           netip.AddrPort // where A connects to; zero = B's first address and port
 }
 
 // Transfer is a connection from A to B under way, with a Program at each end.
@@ -110,8 +115,8 @@ func (p *Pair) Start(cfg TransferConfig) *Transfer { return p.StartOn(Port, cfg)
 func (p *Pair) StartOn(port uint16, cfg TransferConfig) *Transfer {
 	seedA, seedB := p.Rand().Uint64(), p.Rand().Uint64()
 	t := &Transfer{
-		ProgramA: &Program{Send: cfg.AB, Receive: cfg.BA, ReadRate: cfg.ReadA, StayOpen: cfg.StayOpen, out: pattern{seedA}, in: pattern{seedB}},
-		ProgramB: &Program{Send: cfg.BA, Receive: cfg.AB, ReadRate: cfg.ReadB, StayOpen: cfg.StayOpen, out: pattern{seedB}, in: pattern{seedA}},
+		ProgramA: &Program{Send: cfg.AB, Receive: cfg.BA, ReadRate: cfg.ReadA, StayOpen: cfg.StayOpen, MayAlter: cfg.MayAlter, out: pattern{seedA}, in: pattern{seedB}},
+		ProgramB: &Program{Send: cfg.BA, Receive: cfg.AB, ReadRate: cfg.ReadB, StayOpen: cfg.StayOpen, MayAlter: cfg.MayAlter, out: pattern{seedB}, in: pattern{seedA}},
 	}
 	to := netip.AddrPortFrom(p.AddrB(0), port)
 	var err error
@@ -125,6 +130,9 @@ func (p *Pair) StartOn(port uint16, cfg TransferConfig) *Transfer {
 	})
 	if err != nil {
 		panic(err)
+	}
+	if cfg.To.IsValid() {
+		to = cfg.To
 	}
 	t.ConnA, err = p.A.Dial(netip.AddrPort{}, to, cfg.ConnA, t.ProgramA)
 	if err != nil {
