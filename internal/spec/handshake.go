@@ -243,6 +243,8 @@ func (s *Script) serve(o Offer) (*Dialog, *In) {
 	s.Check(in.Has&wire.OptMPCapable != 0 && in.Capable.Keys == 2, "third ACK has no MP_CAPABLE with keys: %v", &in.Segment)
 	s.Check(in.Capable.ReceiverKey == d.localKey, "third ACK echoes key %x, want %x", in.Capable.ReceiverKey, d.localKey)
 	d.learnKey(in.Capable.SenderKey)
+	// MP_CAPABLE with data is for the side that opened the connection.
+	d.keyed = true
 	return d, in
 }
 

@@ -16,6 +16,7 @@ type Join struct {
 	Offer
 	Backup bool
 	ID     uint8      // address id; 0 = Peer + 1
+	Port   uint16     // of the target; 0 = that of the first subflow
 	Edit   func(*Out) // of the SYN, or of the SYN/ACK of a responder
 }
 
@@ -29,7 +30,10 @@ func (d *Dialog) joinSYN(j Join) *Flow {
 	if j.ID == 0 {
 		j.ID = uint8(o.Peer) + 1
 	}
-	f := s.newFlow(o, addrPort(s.T.Peer(o.Peer), o.Port), addrPort(s.T.Addr(o.Target), d.first().remote.Port()))
+	if j.Port == 0 {
+		j.Port = d.first().remote.Port()
+	}
+	f := s.newFlow(o, addrPort(s.T.Peer(o.Peer), o.Port), addrPort(s.T.Addr(o.Target), j.Port))
 	f.nonceLocal = peerNonce
 	out := f.out(wire.SYN)
 	o.synOptions(out, nil)
