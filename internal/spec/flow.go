@@ -26,6 +26,7 @@ type Flow struct {
 	wnd      int   // advertised, in bytes
 	scale    uint8 // of wnd; 0 before it is agreed
 	theirs   uint8 // scale of the target's windows
+	theirWnd int   // last window of the target, in bytes
 	ts, sack bool  // agreed
 	tsRecent uint32
 	tsBase   uint32
@@ -143,8 +144,8 @@ func (f *Flow) receive(in *In) {
 		}
 		return
 	}
-	if f.sndUna.Less(in.Ack) {
-		f.sndUna = in.Ack
+	if f.sndUna.LessEq(in.Ack) {
+		f.sndUna, f.theirWnd = in.Ack, int(in.Wnd)<<f.theirs
 	}
 	if in.Has&wire.OptTimestamps != 0 && in.Seq.LessEq(f.rcvNxt) {
 		f.tsRecent = in.TSVal
@@ -200,6 +201,9 @@ func (f *Flow) consume(in *In) bool {
 	f.finned = f.finned || in.Flags.Has(wire.FIN)
 	return true
 }
+
+// rcvEdge is the right edge of the window that the target last advertised.
+func (f *Flow) rcvEdge() seq.SSN { return f.sndUna.Add(f.theirWnd) }
 
 // rel returns a sequence number of the target relative to its SYN.
 func (f *Flow) rel(n seq.SSN) uint32 { return uint32(n - f.irs) }

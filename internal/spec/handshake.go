@@ -91,6 +91,10 @@ func (o Offer) synOptions(out *Out, syn *In) {
 // agree takes what both SYNs offered.
 func (f *Flow) agree(o Offer, in *In) {
 	f.irs, f.rcvNxt, f.up = in.Seq, in.Seq.Add(1), true
+	f.theirWnd = int(in.Wnd)
+	if in.Flags.Has(wire.ACK) {
+		f.sndUna = in.Ack
+	}
 	f.sack = !o.NoSACK && in.Has&wire.OptSACKPermitted != 0
 	f.ts = !o.NoTS && in.Has&wire.OptTimestamps != 0
 	if f.ts {

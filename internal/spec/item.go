@@ -45,7 +45,7 @@ type Result struct {
 func Items(match *regexp.Regexp) []Item {
 	var items []Item
 	for _, group := range [][]Item{
-		basicItems, capableItems, joinItems,
+		basicItems, capableItems, joinItems, mappingItems, dataItems, windowItems,
 	} {
 		for _, it := range group {
 			if match == nil || match.MatchString(it.ID+" "+it.Title) {
