@@ -33,6 +33,9 @@ const (
 	quietly = 700 * time.Millisecond // how long a silence is listened to
 )
 
+// patience bounds an item where time is real.
+const patience = time.Minute
+
 // Script is one run of an item: the network between peer and target, as the
 // peer sees it.
 type Script struct {
@@ -104,6 +107,9 @@ func (s *Script) Wait(d time.Duration) {
 // pull takes the next packet of the target and gives it to its flow. It
 // reports false if none came in time.
 func (s *Script) pull(until mono.Time) bool {
+	if !s.T.Virtual() && s.Now().Duration() > patience {
+		s.Failf("the item does not come to an end within %v", patience)
+	}
 	p, ok := s.T.Recv(until)
 	if !ok {
 		return false
