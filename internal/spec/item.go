@@ -46,6 +46,7 @@ func Items(match *regexp.Regexp) []Item {
 	var items []Item
 	for _, group := range [][]Item{
 		basicItems, capableItems, joinItems, mappingItems, dataItems, windowItems,
+		addrItems, endItems, fallbackItems,
 	} {
 		for _, it := range group {
 			if match == nil || match.MatchString(it.ID+" "+it.Title) {

@@ -141,7 +141,8 @@ func ip(line string) error {
 
 // sysctls sets what the kernel has no socket option for.
 func (t *kernel) sysctls() error {
-	values := map[string]string{"net/ipv4/conf/all/rp_filter": "0"}
+	// Announcements are repeated after a second instead of two minutes.
+	values := map[string]string{"net/ipv4/conf/all/rp_filter": "0", "net/mptcp/add_addr_timeout": "1"}
 	if t.setup.Checksum {
 		values["net/mptcp/checksum_enabled"] = "1"
 	}
