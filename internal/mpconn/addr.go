@@ -2,27 +2,24 @@ package mpconn
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/gomptcp/gomptcp/internal/key"
 	"github.com/gomptcp/gomptcp/internal/mono"
-	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
 // addresses is what both sides told each other (RFC 8684, Section 3.4).
 type addresses struct {
 	locals   []netip.Addr // index = address id; the initial one is 0
-	remotes  []remoteAddr
-	limit    int
+	remotes  []remoteAddr // of the peer; the first is that of the first subflow, until withdrawn
+	removed  []netip.Addr // withdrawn by the peer: not to be joined, bounded
+	limit    int          // of remotes, besides the first
+	nextNew  mono.Time    // when, at an even rate, the next new address is due
 	announce []announcement
 	echoes   []echo
 	withdraw []uint8 // ids to send in REMOVE_ADDR
-}
-
-type remoteAddr struct {
-	id   uint8
-	addr netip.AddrPort
 }
 
 // announcement is an ADD_ADDR that was not echoed yet.
@@ -42,32 +39,36 @@ type echo struct {
 }
 
 const (
-	maxLocals       = 64
+	maxLocals       = 256 // all ids
 	maxEchoes       = 8
+	maxWithdraw     = 20 // ids in one REMOVE_ADDR
 	maxAnnounceTry  = 5
 	announceTimeout = time.Second
 )
 
 func (a *addresses) init(cfg *Config) {
 	a.locals = append(a.locals, cfg.Local.Addr())
+	a.remotes = append(a.remotes, remoteAddr{addr: cfg.Remote, observed: true})
 	a.limit = cfg.MaxRemotes
 }
 
-// localID returns the id of a local address, giving it one if need be.
+// localID returns the id of a local address, giving it one if need be. It
+// returns false when all ids are given.
 //
-// RFC 8684, Section 3.4.1: an id "MUST" be unique for an address within the
-// connection; the initial subflow's is 0.
-func (a *addresses) localID(addr netip.Addr) uint8 {
+// RFC 8684, Section 3.4.1: "The Address ID MUST uniquely identify the address
+// for the sender of the option (within the scope of the connection)". An id is
+// never given to another address, also not after a REMOVE_ADDR.
+func (a *addresses) localID(addr netip.Addr) (uint8, bool) {
 	for i, l := range a.locals {
 		if l == addr {
-			return uint8(i)
+			return uint8(i), true
 		}
 	}
 	if len(a.locals) == maxLocals {
-		return 0
+		return 0, false
 	}
 	a.locals = append(a.locals, addr)
-	return uint8(len(a.locals) - 1)
+	return uint8(len(a.locals) - 1), true
 }
 
 // Announce tells the peer about a local address by ADD_ADDR, repeated until
@@ -76,7 +77,8 @@ func (c *Conn) Announce(_ mono.Time, ap netip.AddrPort) bool {
 	if c.mode != modeMPTCP || c.over {
 		return false
 	}
-	a := announcement{id: c.addrs.localID(ap.Addr()), addr: ap.Addr(), port: ap.Port(), due: true}
+	id, ok := c.addrs.localID(ap.Addr())
+	a := announcement{id: id, addr: ap.Addr(), port: ap.Port(), due: true}
 	if a.port == c.cfg.Local.Port() || a.addr.Is6() && !c.cfg.Subflow.NoTimestamps {
 		// An IPv6 address with port takes 30 bytes, which timestamps leave
 		// no room for.
@@ -87,7 +89,7 @@ func (c *Conn) Announce(_ mono.Time, ap netip.AddrPort) bool {
 			return true
 		}
 	}
-	if a.id == 0 && a.addr != c.addrs.locals[0] || len(c.addrs.announce) >= maxLocals {
+	if !ok || len(c.addrs.announce) >= maxLocals {
 		return false
 	}
 	c.addrs.announce = append(c.addrs.announce, a)
@@ -101,55 +103,13 @@ func (c *Conn) Withdraw(_ mono.Time, addr netip.Addr) bool {
 			continue
 		}
 		id := uint8(i)
-		for j, a := range c.addrs.announce {
-			if a.id == id {
-				c.addrs.announce = append(c.addrs.announce[:j], c.addrs.announce[j+1:]...)
-				break
-			}
-		}
-		if len(c.addrs.withdraw) < maxEchoes {
+		c.addrs.announce = slices.DeleteFunc(c.addrs.announce, func(a announcement) bool { return a.id == id })
+		if !slices.Contains(c.addrs.withdraw, id) {
 			c.addrs.withdraw = append(c.addrs.withdraw, id)
 		}
 		return true
 	}
 	return false
-}
-
-// handleAddAddr acts on an ADD_ADDR or its echo.
-func (c *Conn) handleAddAddr(f *flow, o *wire.AddAddr) {
-	if o.Echo {
-		c.echoed(o)
-		return
-	}
-	mac := key.AddAddrHMAC(c.remoteKey, c.localKey, o.ID, o.Addr, o.Port)
-	// RFC 8684, Section 3.4.1: without a valid HMAC it "SHOULD" be silently
-	// ignored.
-	if !key.Equal(mac[:], o.HMAC[:]) {
-		c.drop(reason.DropHMAC)
-		return
-	}
-	if len(c.addrs.echoes) < maxEchoes {
-		e := echo{on: f, opt: *o}
-		e.opt.Echo = true
-		c.addrs.echoes = append(c.addrs.echoes, e)
-	}
-	r := remoteAddr{id: o.ID, addr: netip.AddrPortFrom(o.Addr, o.Port)}
-	if o.Port == 0 {
-		// RFC 8684, Section 3.4.1: without a port, that of the subflow on
-		// which the option came "SHOULD" be used.
-		r.addr = netip.AddrPortFrom(o.Addr, f.tcp.Remote().Port())
-	}
-	for _, known := range c.addrs.remotes {
-		if known == r {
-			return
-		}
-	}
-	if len(c.addrs.remotes) >= c.addrs.limit {
-		c.drop(reason.DropLimit)
-		return
-	}
-	c.addrs.remotes = append(c.addrs.remotes, r)
-	c.emit(Event{Kind: EventAddrAnnounced, Remote: r.addr, RemoteID: r.id})
 }
 
 // echoed stops repeating an ADD_ADDR.
@@ -172,24 +132,6 @@ func (c *Conn) retryAnnounce(_ mono.Time) {
 		}
 	}
 	c.addrs.announce = kept
-}
-
-// handleRemoveAddr acts on REMOVE_ADDR. Unknown ids are ignored.
-func (c *Conn) handleRemoveAddr(now mono.Time, o *wire.RemoveAddr) {
-	for _, id := range o.IDs[:o.N] {
-		for i, r := range c.addrs.remotes {
-			if r.id == id {
-				c.addrs.remotes = append(c.addrs.remotes[:i], c.addrs.remotes[i+1:]...)
-				break
-			}
-		}
-		c.emit(Event{Kind: EventAddrWithdrawn, RemoteID: id})
-		for _, f := range c.flows {
-			if f.remoteID == id && f.failed == reason.CloseNone && c.otherUsable(f) {
-				c.abortFlow(now, f, reason.CloseAddressGone, reason.ResetUnspecified)
-			}
-		}
-	}
 }
 
 // putAnnounce adds an ADD_ADDR. It goes alone, without a DSS.

@@ -176,7 +176,7 @@ func (c *Conn) learnKey(k key.Key) {
 //
 // RFC 8684, Section 3.1: it is "semantically equivalent" to a DSS mapping at
 // IDSN+1 and subflow sequence number 1.
-func (c *Conn) handleCapableData(f *flow, seg *wire.Segment) {
+func (c *Conn) handleCapableData(now mono.Time, f *flow, seg *wire.Segment) {
 	o := &seg.Capable
 	if c.active || f.join != nil || o.DataLen == 0 {
 		return
@@ -184,7 +184,7 @@ func (c *Conn) handleCapableData(f *flow, seg *wire.Segment) {
 	if o.HasChecksum != c.checksum {
 		return
 	}
-	c.addMapping(f, mapping{n: int(o.DataLen), checksum: o.Checksum, dssLen: o.DataLen})
+	c.addMapping(now, f, mapping{n: int(o.DataLen), checksum: o.Checksum, dssLen: o.DataLen})
 	c.prove(f)
 }
 

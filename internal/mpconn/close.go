@@ -36,6 +36,7 @@ func (c *Conn) Close(now mono.Time) {
 	switch {
 	case c.over:
 		c.rcv.q.Close()
+		c.release(&c.rcv.buffer)
 	case unread || !c.connected:
 		c.abort(now, reason.CloseLocalReset)
 	default:
@@ -76,10 +77,10 @@ func (c *Conn) advance(now mono.Time) {
 
 // advancePlain passes the end of the stream on to the only subflow.
 func (c *Conn) advancePlain(now mono.Time) {
-	if !c.snd.finDue() || len(c.flows) == 0 || c.flows[0].phase != phaseUp {
+	f := c.plainFlow()
+	if f == nil || !c.snd.finDue() {
 		return
 	}
-	f := c.flows[0]
 	if !f.leaving {
 		f.leaving, c.snd.finSent = true, true
 		f.tcp.CloseWrite(now)
@@ -90,6 +91,17 @@ func (c *Conn) advancePlain(now mono.Time) {
 			c.timers.Set(timerClose, now.Add(c.cfg.CloseTimeout))
 		}
 	}
+}
+
+// plainFlow returns the only subflow of a plain connection, or nil before and
+// after its life.
+func (c *Conn) plainFlow() *flow {
+	for _, f := range c.flows {
+		if f.phase == phaseUp {
+			return f
+		}
+	}
+	return nil
 }
 
 // leave closes a flow in order: FIN behind what it carries.
@@ -113,6 +125,14 @@ func (c *Conn) peerClosedFlow(now mono.Time, f *flow) {
 		if !c.rcv.hasFin {
 			c.rcv.fin, c.rcv.hasFin = c.rcv.q.Next(), true
 			c.rcv.finFirst = !c.snd.closed
+		}
+		return
+	}
+	if f.bareFIN && f.fail.waiting {
+		// The peer's answer was lost, and its stream is at an end.
+		c.fallBack(now, f, reason.FallbackChecksum)
+		if c.mode == modePlain {
+			c.peerClosedFlow(now, f)
 		}
 		return
 	}
@@ -142,7 +162,7 @@ func (c *Conn) lastFlowGone(now mono.Time, why reason.Close) {
 		c.finish(why)
 	case c.snd.finAcked() && c.userClosed:
 		c.finish(why)
-	case c.nextID == 1 && len(c.addrs.remotes) == 0 && (why == reason.CloseRemoteReset || why == reason.CloseRefused):
+	case c.nextID == 1 && len(c.addrs.remotes) <= 1 && (why == reason.CloseRemoteReset || why == reason.CloseRefused):
 		// The peer ended the only path there ever was.
 		c.finish(why)
 	default:
@@ -167,8 +187,10 @@ func (c *Conn) finish(why reason.Close) {
 	c.over = true
 	c.err = why
 	c.snd.q.Close()
+	c.release(&c.snd.buffer)
 	if c.rcv.discard {
 		c.rcv.q.Close()
+		c.release(&c.rcv.buffer)
 	}
 	c.timers = timerTable{}
 	c.emit(Event{Kind: EventClosed, Close: why})

@@ -23,6 +23,10 @@ type Config struct {
 	Checksum        bool // ask for DSS checksums (flag A)
 	DenyJoinInitial bool // ask the peer not to join our initial address (flag C)
 
+	// FastCloseByACK has Abort say MP_FASTCLOSE on an ACK that the peer must
+	// answer (RFC 8684, Section 3.5, option A), not on RSTs only.
+	FastCloseByACK bool
+
 	// Key is the local key. The host has made sure that its token is unique.
 	Key key.Key
 
@@ -37,14 +41,21 @@ type Config struct {
 	// Path returns, for a pair of addresses, the bytes of IP payload a packet
 	// may have and the payload of a super-segment (0 = none).
 	Path func(local, remote netip.Addr) (mtu, segmentMax int)
+	// OwnAddr reports whether an address is one of the host's, which the peer
+	// cannot have; nil = only those that the connection uses.
+	OwnAddr func(netip.Addr) bool
 	// ISS returns the initial sequence number (RFC 6528) and the timestamp
 	// offset of a subflow.
 	ISS func(now mono.Time, local, remote netip.AddrPort) (seq.SSN, uint32)
 	// Rand is the source of nonces.
 	Rand func() uint64
 
-	ReadBuffer  int // bytes; 0 = 6 MiB
-	WriteBuffer int // bytes; 0 = 4 MiB
+	// ReadBuffer and WriteBuffer fix the size of a buffer, in bytes; 0 = tuned:
+	// it begins with 256 KiB and grows to twice the sum of the subflows' rates
+	// times the largest RTT, at most to MaxBuffer.
+	ReadBuffer, WriteBuffer int
+	MaxBuffer               int    // bytes each way; 0 = 128 MiB
+	Budget                  Budget // memory shared with other connections; nil = no bound
 
 	// MaxSubflows bounds live subflows, the first included; 0 = 8.
 	MaxSubflows int
@@ -62,8 +73,7 @@ type Config struct {
 }
 
 const (
-	defaultReadBuffer    = 6 << 20
-	defaultWriteBuffer   = 4 << 20
+	defaultMaxBuffer     = 128 << 20
 	defaultMaxSubflows   = 8
 	defaultMaxRemotes    = 8
 	defaultOrphanTimeout = 60 * time.Second
@@ -79,8 +89,7 @@ func (cfg *Config) withDefaults() Config {
 			*p = d
 		}
 	}
-	orInt(&out.ReadBuffer, defaultReadBuffer)
-	orInt(&out.WriteBuffer, defaultWriteBuffer)
+	orInt(&out.MaxBuffer, defaultMaxBuffer)
 	orInt(&out.MaxSubflows, defaultMaxSubflows)
 	orInt(&out.MaxRemotes, defaultMaxRemotes)
 	orInt(&out.SYNsWithMPTCP, defaultSYNsWithMPTCP)
@@ -91,7 +100,11 @@ func (cfg *Config) withDefaults() Config {
 		out.CloseTimeout = defaultCloseTimeout
 	}
 	if out.Subflow.MaxWindow == 0 {
+		// The window scale follows from it: no coarser than the buffer needs.
 		out.Subflow.MaxWindow = out.ReadBuffer
+		if out.ReadBuffer <= 0 {
+			out.Subflow.MaxWindow = out.MaxBuffer
+		}
 	}
 	return out
 }

@@ -24,7 +24,7 @@ const (
 // Conn is one connection. Its methods come in families, one file each:
 // capable, join (handshakes), senddata, schedule, mapping, reinject (out),
 // recvdata (in), dataack (acknowledgments and windows), addr, prio (options
-// about paths), close, fastclose, fallback (ends), poll and timers (driving).
+// about paths), close, fastclose, fallback, fail (ends), poll and timers (driving).
 type Conn struct {
 	cfg    Config
 	active bool
@@ -39,6 +39,7 @@ type Conn struct {
 
 	userClosed bool
 	ending     reason.Close // why every subflow is being reset
+	closing    fastClose
 	orphanedBy reason.Close // how the last subflow ended
 
 	localKey, remoteKey     key.Key
@@ -68,12 +69,14 @@ type Conn struct {
 // sendSide is the outgoing half.
 type sendSide struct {
 	space
+	buffer   buffer
 	q        *stream.SendQ // by offset
 	una      uint64        // first offset not DATA_ACKed; the DATA_FIN counts
 	nxt      uint64        // end of what was ever sent
 	edge     uint64        // right edge of the peer's window
 	holes    interval.Set  // never sent though below nxt (a scheduler's choice)
 	reinject interval.Set  // sent before and due on another subflow
+	lostTo   uint64        // end of what may have been lost with a subflow that acknowledged it
 	closed   bool          // a DATA_FIN follows the last byte
 	finSent  bool          // the DATA_FIN went out at least once
 	finAgain bool          // and must go out again
@@ -87,6 +90,8 @@ func (s *sendSide) finAcked() bool { return s.closed && s.una == s.q.End()+1 }
 // recvSide is the incoming half.
 type recvSide struct {
 	space
+	buffer   buffer
+	round    round
 	q        *stream.RecvQ // by offset
 	adv      uint64        // right edge advertised; never moves left
 	fin      uint64        // offset of the DATA_FIN
@@ -113,7 +118,8 @@ func newConn(cfg *Config, active bool) *Conn {
 	c := &Conn{cfg: cfg.withDefaults(), active: active}
 	c.snd.q = stream.NewSendQ(c.cfg.Alloc, 0)
 	c.rcv.q = stream.NewRecvQ(0)
-	c.rcv.adv = uint64(c.cfg.ReadBuffer)
+	c.snd.buffer, c.rcv.buffer = c.newBuffer(c.cfg.WriteBuffer), c.newBuffer(c.cfg.ReadBuffer)
+	c.rcv.adv = uint64(c.rcv.buffer.limit)
 	c.sched = c.cfg.Scheduler()
 	c.group = c.cfg.Congestion()
 	c.addrs.init(&c.cfg)
@@ -163,6 +169,10 @@ func (c *Conn) HandleSegment(now mono.Time, id int, seg *wire.Segment) {
 	}
 	c.snd.idle = false
 	if f.tcp.HandleSegment(now, seg) == subflow.Accepted {
+		f.heard(now)
+		if seg.Has&wire.OptTimestamps != 0 && len(seg.Payload) > 0 {
+			f.measureEcho(now, seg.TSEcr)
+		}
 		c.handleOptions(now, f, seg)
 	}
 	c.collect(now, f)
@@ -190,6 +200,9 @@ func (c *Conn) handleOptions(now mono.Time, f *flow, seg *wire.Segment) {
 	}
 	if seg.Has&(wire.OptMPTCP&^wire.OptDSS) != 0 {
 		c.handleControl(now, f, seg)
+		if c.mode == modePlain {
+			return
+		}
 	}
 	if seg.Has&wire.OptDSS != 0 {
 		c.handleDSS(now, f, seg)
@@ -202,20 +215,23 @@ func (c *Conn) handleOptions(now mono.Time, f *flow, seg *wire.Segment) {
 // handleControl acts on every option that is neither a handshake nor a DSS.
 func (c *Conn) handleControl(now mono.Time, f *flow, seg *wire.Segment) {
 	if seg.Has&wire.OptMPCapable != 0 && seg.Capable.HasData {
-		c.handleCapableData(f, seg)
+		c.handleCapableData(now, f, seg)
 	}
 	if seg.Has&wire.OptMPJoin != 0 && seg.Join.Form == wire.JoinACK && f.phase == phaseUp {
 		// The peer repeats its third ACK until it sees the fourth.
 		f.tcp.RequestAck()
 	}
 	if seg.Has&wire.OptAddAddr != 0 {
-		c.handleAddAddr(f, &seg.AddAddr)
+		c.handleAddAddr(now, f, &seg.AddAddr)
 	}
 	if seg.Has&wire.OptRemoveAddr != 0 {
 		c.handleRemoveAddr(now, &seg.RemoveAddr)
 	}
 	if seg.Has&wire.OptMPPrio != 0 {
 		f.backupRemote = seg.PrioBackup
+	}
+	if seg.Has&wire.OptMPFail != 0 {
+		c.handleFail(now, f, seg)
 	}
 	if seg.Has&wire.OptFastClose != 0 {
 		c.handleFastClose(now, seg)
@@ -261,7 +277,7 @@ func (c *Conn) Connected() bool { return c.connected }
 // Joinable reports whether further subflows may be opened now: also while one
 // half of the connection is closed, not when both are.
 func (c *Conn) Joinable() bool {
-	return c.joinable && !c.over && c.ending == reason.CloseNone &&
+	return c.joinable && !c.over && c.ending == reason.CloseNone && !c.failing() &&
 		!(c.snd.finAcked() && (c.rcv.eof() || c.userClosed))
 }
 
@@ -270,6 +286,10 @@ func (c *Conn) Closed() bool { return c.over }
 
 // Err says how the connection ended; CloseNone while it goes on.
 func (c *Conn) Err() reason.Close { return c.err }
+
+// PeerDeniesInitial reports whether the peer asked, by flag C, not to be joined
+// at the address and port of the first subflow.
+func (c *Conn) PeerDeniesInitial() bool { return c.denyInitial }
 
 // Fallback says why the connection is plain TCP; FallbackNone if it is not.
 func (c *Conn) Fallback() reason.Fallback { return c.fallback }

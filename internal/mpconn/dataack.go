@@ -48,6 +48,7 @@ func (c *Conn) handleDataAck(now mono.Time, f *flow, seg *wire.Segment) {
 	if ack > c.snd.una {
 		c.timers.Stop(timerDataRexmit)
 		c.backoff = 0
+		c.tuneSend()
 		c.dataAcked(ack)
 		c.armDataRexmit(now)
 	}
@@ -91,19 +92,20 @@ func (c *Conn) window() int {
 
 // freeEdge is where the window would end if all free buffer were advertised.
 func (c *Conn) freeEdge() uint64 {
-	free := c.cfg.ReadBuffer - c.rcv.q.Readable()
+	free := c.rcv.buffer.limit - c.rcv.q.Readable()
 	return c.rcv.q.Next() + uint64(max(free, 0))
 }
 
 // worthwhile is the least step of the window's edge.
-func (c *Conn) worthwhile() int { return min(c.cfg.ReadBuffer/2, 1460) }
+func (c *Conn) worthwhile() int { return min(c.rcv.buffer.limit/2, 1460) }
 
 // windowOpened sends the peer a window update when reading has freed much.
-func (c *Conn) windowOpened() {
+func (c *Conn) windowOpened(now mono.Time) {
+	c.tuneReceive(now)
 	gain := int64(c.freeEdge()) - int64(c.rcv.adv)
 	left := int64(c.rcv.adv) - int64(c.rcv.q.Next())
-	small := left < int64(c.cfg.ReadBuffer/4) && gain >= int64(c.worthwhile()) && gain >= left/2
-	if gain < int64(c.cfg.ReadBuffer/2) && !small {
+	small := left < int64(c.rcv.buffer.limit/4) && gain >= int64(c.worthwhile()) && gain >= left/2
+	if gain < int64(c.rcv.buffer.limit/2) && !small {
 		return
 	}
 	f := c.rcv.lastOn

@@ -27,6 +27,9 @@ const (
 	EventTimeWait
 	// EventAddrAnnounced: the peer announced Remote under RemoteID.
 	EventAddrAnnounced
+	// EventAddrRefreshed: the peer announced Remote under RemoteID again, and no
+	// subflow leads there: a join that failed may be tried once more.
+	EventAddrRefreshed
 	// EventAddrWithdrawn: the peer withdrew RemoteID.
 	EventAddrWithdrawn
 	// EventFallback: the connection goes on as plain TCP for good.

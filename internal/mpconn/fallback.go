@@ -2,6 +2,7 @@ package mpconn
 
 import (
 	"math"
+	"time"
 
 	"github.com/gomptcp/gomptcp/internal/key"
 	"github.com/gomptcp/gomptcp/internal/mono"
@@ -17,7 +18,8 @@ const noEdge = math.MaxInt64
 // startPlain makes the connection plain TCP before MPTCP ever worked on it.
 func (c *Conn) startPlain(why reason.Fallback) {
 	c.mode, c.fallback = modePlain, why
-	c.checksum = false
+	c.checksum, c.joinable = false, false
+	c.addrs.announce, c.addrs.echoes, c.addrs.withdraw = nil, nil, nil
 	c.snd.edge = noEdge
 	for _, f := range c.flows {
 		if f.tcp != nil {
@@ -31,27 +33,40 @@ func (c *Conn) startPlain(why reason.Fallback) {
 // fallBack makes an MPTCP connection plain TCP: from here on the subflow's
 // stream is the connection's.
 //
-// RFC 8684, Section 3.7: allowed on the first subflow only, before any other
-// joined; it is final.
+// RFC 8684, Section 3.7: "Once MPTCP falls back to regular TCP, it MUST NOT
+// revert to MPTCP later in the connection." For lost options it is allowed on
+// the first subflow only, before any other was added; after a failed checksum,
+// and at the peer's bidding, on whichever is the only one. The decision, the
+// end of all joins and the refusal of new ones happen within one call, so that
+// nothing can come in between.
 func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 	delta := c.rcv.q.Next() - f.heldFrom()
-	sendsInOrder := f.tcp.Pushed() == c.snd.nxt && c.stats.BytesReinjected == 0 && c.nextID == 1
-	receivesInOrder := c.rcv.q.Buffered() == c.rcv.q.Readable() && (delta == 0 || why == reason.FallbackInfinite)
-	if !sendsInOrder || !receivesInOrder {
+	inLine := c.sendsInLine(f) && c.receivesInLine(f)
+	if why != reason.FallbackChecksum && why != reason.FallbackInfinite {
+		// The peer is taken to have been plain TCP from the start.
+		inLine = inLine && c.nextID == 1 && delta == 0 && c.stats.BytesReinjected == 0
+	}
+	if !inLine {
 		// What the subflow carries is not the stream in order: going on would
 		// deliver wrong bytes.
 		c.abort(now, reason.CloseLocalReset)
 		return
 	}
+	f.startInfinite(c)
 	c.startPlain(why)
 	f.infiniteDelta = delta
-	f.infiniteDue = true
+	f.fail.waiting, f.fail.due, f.fail.retry = false, false, 0
 	f.tcp.SetRoom(subflow.Room{Data: roomData}) // for the infinite mapping
-	for _, p := range f.held {
+	if c.rcv.hasFin && !c.rcv.eof() {
+		c.rcv.hasFin = false // the subflow's FIN tells the end
+	}
+	held := f.held
+	f.held, f.in = nil, mappings{}
+	for _, p := range held {
 		c.deliver(f, p.off+f.infiniteDelta, [][]byte{p.data}, p.owner)
 	}
-	f.held, f.in = nil, mappings{}
 	c.timers.Stop(timerDataRexmit)
+	c.timers.Stop(timerAddAddr)
 	c.flowAcked(f)
 	c.snd.idle = false
 }
@@ -71,6 +86,9 @@ const bareACKs = 3
 
 // checkProof looks for signs that the path loses options.
 func (c *Conn) checkProof(now mono.Time, f *flow, seg *wire.Segment) {
+	if f.fail.waiting || f.failed != reason.CloseNone {
+		return
+	}
 	acks := f.tcp.Acked() > 0
 	if seg.Has&wire.OptMPTCP != 0 {
 		f.bare = 0
@@ -79,7 +97,11 @@ func (c *Conn) checkProof(now mono.Time, f *flow, seg *wire.Segment) {
 	}
 	f.bare++
 	f.bareFIN = f.bareFIN || seg.Flags&wire.FIN != 0
-	if !acks || f.dataAcked || c.joinable && f.bare < bareACKs {
+	// A joiner's first pure ACK is judged at once: to lose that subflow is
+	// cheap. A segment with payload may lack the option because its mapping came
+	// before.
+	patient := c.joinable && (f.join == nil || seg.PayloadLen() > 0)
+	if !acks || f.dataAcked || patient && f.bare < bareACKs {
 		return
 	}
 	switch {
@@ -87,8 +109,9 @@ func (c *Conn) checkProof(now mono.Time, f *flow, seg *wire.Segment) {
 		// RFC 8684, Section 3.7: data on the first subflow acknowledged
 		// without a DATA_ACK means that the peer has fallen back.
 		c.fallBack(now, f, reason.FallbackNoDataACK)
-	case f.join != nil:
-		// The same section: a later subflow on which this happens is reset.
+	case f.join != nil || c.otherUsable(f):
+		// The same section: on a later subflow "the host MUST close the subflow
+		// with a RST"; once there are several, the first is treated alike.
 		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
 	}
 }
@@ -97,6 +120,9 @@ func (c *Conn) checkProof(now mono.Time, f *flow, seg *wire.Segment) {
 // expectation, still speak MPTCP, its subflow's stream may not be the
 // connection's any more.
 func (c *Conn) checkPlain(now mono.Time, f *flow, seg *wire.Segment) {
+	if seg.Has&wire.OptMPFail != 0 && c.fallback == reason.FallbackChecksum {
+		f.answerFail()
+	}
 	d := &seg.DSS
 	if seg.Has&wire.OptDSS == 0 || d.Flags&wire.DSSMap == 0 || d.Len == 0 || d.SSN == 0 || c.remoteKey == (key.Key{}) {
 		return
@@ -111,6 +137,17 @@ func (c *Conn) checkPlain(now mono.Time, f *flow, seg *wire.Segment) {
 // maxMapping is the length of the longest mapping, the DATA_FIN included.
 const maxMapping = 1<<16 - 1
 
+// unmappedTimeout is how long payload waits for its mapping: longer than a
+// sender takes to send it again with one, but not for ever, should the sender
+// be plain TCP by now and have nothing more to say.
+const unmappedTimeout = 10 * time.Second
+
+// stuck is held payload that waits for its mapping.
+type stuck struct {
+	off   uint64
+	until mono.Time // 0 = there is none
+}
+
 // unmapped acts on in-order payload for which no mapping is known.
 func (c *Conn) unmapped(now mono.Time, f *flow) {
 	if !c.joinable && f.join == nil && f.in.empty() {
@@ -119,10 +156,22 @@ func (c *Conn) unmapped(now mono.Time, f *flow) {
 		return
 	}
 	c.stats.Drops[reason.DropUnmapped]++
+	if !f.stuck.until.Set() || f.stuck.off != f.heldFrom() {
+		f.stuck = stuck{f.heldFrom(), now.Add(unmappedTimeout)}
+	}
 	// RFC 8684, Section 3.3.1: a mapping may yet come; after a receive window
 	// of data without one, the subflow SHOULD be reset. Section 3.7: with the
 	// code for middlebox interference. The longest mapping has passed before.
-	if f.got-f.heldFrom() >= min(uint64(c.cfg.ReadBuffer)/2, maxMapping) {
+	if f.got-f.heldFrom() >= min(uint64(c.rcv.buffer.limit)/2, maxMapping) {
+		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
+	}
+}
+
+// unmappedTooLong resets a subflow whose payload has waited for a mapping for
+// too long.
+func (c *Conn) unmappedTooLong(now mono.Time, f *flow) {
+	f.stuck.until = 0
+	if len(f.held) > 0 && f.heldFrom() == f.stuck.off && f.failed == reason.CloseNone {
 		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
 	}
 }
@@ -133,20 +182,65 @@ func (c *Conn) infiniteMapping(now mono.Time, f *flow, d *wire.DSS) {
 	delta := uint64(place) - f.offsetOf(d.SSN)
 	// The subflow's stream must be the connection's from here on, which it is
 	// only if nothing went another way.
-	if place < 0 || len(c.flows) != 1 || f.heldFrom()+delta != c.rcv.q.Next() {
+	if place < 0 || !c.onlyPath(f) || f.heldFrom()+delta != c.rcv.q.Next() {
 		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMPTCP)
 		return
 	}
-	c.fallBack(now, f, reason.FallbackInfinite)
+	why := reason.FallbackInfinite
+	if f.fail.waiting {
+		why = reason.FallbackChecksum
+	}
+	c.stopJoins(now, f)
+	c.fallBack(now, f, why)
+}
+
+// infinite is the infinite mapping by which a side says that it fell back. It
+// goes on the first segment with new payload and on every copy of that.
+type infinite struct {
+	mapping mapping // where the range begins that it covers
+	due     bool
+	summed  bool   // DSS checksums were in use
+	to      uint64 // subflow offset behind the segment that carried it first
+}
+
+// startInfinite notes what the infinite mapping of a flow says.
+//
+// RFC 8684, Section 3.7: it "acts retroactively, referring to the start of the
+// subflow sequence number of the most recent segment that was known to be
+// delivered intact (i.e., was successfully DATA_ACKed)."
+func (f *flow) startInfinite(c *Conn) {
+	from := min(c.snd.una, c.snd.nxt)
+	off := f.tcp.Pushed() - min(c.snd.nxt-from, f.tcp.Pushed())
+	f.infinite = infinite{mapping: mapping{off: off, data: from}, due: true, summed: c.checksum}
+}
+
+// covers reports whether a segment with the range r carries the infinite
+// mapping.
+func (i *infinite) covers(r subflow.Range) bool {
+	if i.due {
+		i.due, i.to = false, r.Off+uint64(r.Len)
+	}
+	return r.Off < i.to
+}
+
+// infiniteAcked gives the option's room back once the peer has it.
+func (f *flow) infiniteAcked(acked uint64) {
+	if i := &f.infinite; i.to > 0 && acked >= i.to {
+		i.to = 0
+		f.tcp.SetRoom(subflow.Room{})
+	}
 }
 
 // putInfinite adds the infinite mapping that announces our fallback.
-func (c *Conn) putInfinite(f *flow, seg *wire.Segment, off, data uint64) {
-	f.infiniteDue = false
-	f.tcp.SetRoom(subflow.Room{})
+//
+// RFC 8684, Section 3.3.1: "The checksum, in such a case, will also be set to
+// 0."
+func (c *Conn) putInfinite(f *flow, seg *wire.Segment) {
+	i := &f.infinite
 	seg.Has |= wire.OptDSS
 	seg.DSS = wire.DSS{
-		Flags: wire.DSSMap | wire.DSSDSN8, DSN: uint64(c.snd.dsn(data)), SSN: uint32(off + 1),
+		Flags: wire.DSSMap | wire.DSSDSN8, DSN: uint64(c.snd.dsn(i.mapping.data)),
+		SSN: uint32(i.mapping.off + 1), HasChecksum: i.summed,
 	}
 }
 
@@ -171,12 +265,6 @@ func (c *Conn) verified(now mono.Time, f *flow, m *mapping) bool {
 		f.verifiedTo = m.end()
 		return true
 	}
-	// RFC 8684, Section 3.7: the subflow "MUST" be closed with a RST that
-	// carries MP_FAIL; its data is not DATA_ACKed and comes by another.
-	// Deviation: the same on an only subflow, where an infinite mapping could
-	// go on with data known to have been altered.
-	c.stats.ChecksumErrors++
-	f.failDSN, f.failDue = c.rcv.dsn(m.data), true
-	c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
+	c.checksumFailed(now, f, m)
 	return false
 }

@@ -2,11 +2,11 @@ package mpconn
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/reason"
-	"github.com/gomptcp/gomptcp/internal/seq"
 	"github.com/gomptcp/gomptcp/internal/subflow"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
@@ -51,13 +51,20 @@ type flow struct {
 	in            mappings     // received and not used up
 	held          []piece      // in-order payload that waits for its mapping
 	got           uint64       // subflow offset behind the last byte taken
-	infinite      bool         // incoming bytes follow an infinite mapping
-	infiniteDelta uint64       // data offset minus subflow offset then
-	infiniteDue   bool         // our infinite mapping must be sent
+	infinite      infinite     // our infinite mapping, after a fallback
+	infiniteDelta uint64       // after a fallback: data offset minus subflow offset of what comes
 	verifiedTo    uint64       // subflow offset up to which checksums held
-	failDSN       seq.DSN      // of the mapping whose checksum did not hold
-	failDue       bool         // our RST carries MP_FAIL
-	reinjected    uint64       // bytes sent here that another flow carried first
+	fail          failure
+	probe         probe
+	stuck         stuck
+	signals       int       // ACKs in a row that were sent for an option's sake only
+	quiet         mono.Time // when the next such is allowed after too many
+	// [run, runEnd) is the last range of data offsets that was bound to this
+	// flow without a break.
+	run, runEnd uint64
+	tsOffset    uint32        // of our timestamps
+	echoRTT     time.Duration // least round trip that timestamps showed in this round; 0 = none
+	reinjected  uint64        // bytes sent here that another flow carried first
 }
 
 // piece is a run of received payload; owner is released with it.
@@ -79,10 +86,10 @@ func (c *Conn) addFlow(a flowArgs) *flow {
 	f := &flow{
 		id:          c.nextID,
 		join:        a.join,
-		localID:     c.addrs.localID(a.local.Addr()),
 		remoteID:    a.remoteID,
 		backupLocal: a.backup,
 	}
+	f.localID, _ = c.addrs.localID(a.local.Addr())
 	c.nextID++
 	mss := c.pathMSS(a.local.Addr(), a.remote.Addr())
 	f.ctl = c.group.Add(cc.Params{MSS: mss, InitialWindow: float64(c.cfg.Subflow.InitialWindow * mss)})
@@ -109,6 +116,7 @@ func (c *Conn) flowConfig(now mono.Time, f *flow) subflow.Config {
 		cfg.Local, cfg.Remote = f.join.local, f.join.remote
 	}
 	cfg.ISS, cfg.TSOffset = c.cfg.ISS(now, cfg.Local, cfg.Remote)
+	f.tsOffset = cfg.TSOffset
 	cfg.MTU, cfg.SegmentMax = c.cfg.Path(cfg.Local.Addr(), cfg.Remote.Addr())
 	cfg.Room = c.roomFor(f)
 	return cfg
@@ -176,6 +184,9 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 	wasUp := f.phase == phaseUp
 	f.phase = phaseDead
 	c.releaseMappings(f)
+	if wasUp {
+		c.snd.lostTo = c.snd.nxt
+	}
 	for _, p := range f.held {
 		if p.owner != nil {
 			p.owner.DecRef()
@@ -209,6 +220,12 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 // abortFlow ends one flow with a RST that gives a reason.
 func (c *Conn) abortFlow(now mono.Time, f *flow, why reason.Close, code reason.Reset) {
 	f.failed = why
-	f.reset = wire.TCPRst{Reason: code}
+	f.reset = wire.TCPRst{Reason: code, Transient: transient(code)}
 	f.tcp.Abort(now)
+}
+
+// transient reports whether what made us reset a subflow may pass, so that the
+// peer may try the path again.
+func transient(code reason.Reset) bool {
+	return code == reason.ResetResources || code == reason.ResetOutstanding || code == reason.ResetPerformance
 }

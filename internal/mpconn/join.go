@@ -2,6 +2,7 @@ package mpconn
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/gomptcp/gomptcp/internal/key"
 	"github.com/gomptcp/gomptcp/internal/mono"
@@ -36,7 +37,10 @@ func (c *Conn) Open(now mono.Time, a OpenArgs) (id int, ok bool) {
 	// RFC 8684, Section 3.1: a host "MUST NOT" open a subflow before a DSS
 	// was received; flag C: "MUST NOT" join the peer's initial address.
 	if !c.Joinable() || len(c.flows) >= c.cfg.MaxSubflows ||
-		c.denyInitial && a.Remote == c.cfg.Remote {
+		c.denyInitial && a.Remote == c.cfg.Remote || slices.Contains(c.addrs.removed, a.Remote.Addr()) {
+		return 0, false
+	}
+	if _, ok := c.addrs.localID(a.Local.Addr()); !ok {
 		return 0, false
 	}
 	f := c.addFlow(flowArgs{
@@ -54,6 +58,10 @@ func (c *Conn) Open(now mono.Time, a OpenArgs) (id int, ok bool) {
 func (c *Conn) HandleJoin(now mono.Time, syn *wire.Segment) (id int, ok bool) {
 	if !c.Joinable() || len(c.flows) >= c.cfg.MaxSubflows ||
 		syn.Has&wire.OptMPJoin == 0 || syn.Join.Form != wire.JoinSYN {
+		c.drop(reason.DropLimit)
+		return 0, false
+	}
+	if _, ok := c.addrs.localID(syn.Dst.Addr()); !ok {
 		c.drop(reason.DropLimit)
 		return 0, false
 	}

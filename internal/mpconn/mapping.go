@@ -1,6 +1,9 @@
 package mpconn
 
 import (
+	"sort"
+
+	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/seq"
 	"github.com/gomptcp/gomptcp/internal/wire"
@@ -50,33 +53,32 @@ func (s *mappings) pop() {
 	}
 }
 
+// search returns the index of the first mapping that ends behind a subflow
+// offset.
+func (s *mappings) search(off uint64) int {
+	live := s.all()
+	return sort.Search(len(live), func(i int) bool { return live[i].end() > off })
+}
+
 // find returns the mapping that covers a subflow offset.
 func (s *mappings) find(off uint64) (*mapping, bool) {
-	live := s.all()
-	lo, hi := 0, len(live)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if live[mid].end() <= off {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	if lo == len(live) || live[lo].off > off {
+	live, i := s.all(), s.search(off)
+	if i == len(live) || live[i].off > off {
 		return nil, false
 	}
-	return &live[lo], true
+	return &live[i], true
 }
 
 // after returns the first mapping that begins behind a subflow offset.
 func (s *mappings) after(off uint64) (*mapping, bool) {
-	live := s.all()
-	for i := range live {
-		if live[i].off > off {
-			return &live[i], true
-		}
+	live, i := s.all(), s.search(off)
+	if i < len(live) && live[i].off <= off {
+		i++
 	}
-	return nil, false
+	if i == len(live) {
+		return nil, false
+	}
+	return &live[i], true
 }
 
 // carries reports whether a mapping covers a data offset.
@@ -104,20 +106,18 @@ const (
 func (s *mappings) insert(m mapping) insertVerdict {
 	live := s.all()
 	i := len(live)
-	for i > 0 && live[i-1].off >= m.off {
-		i--
+	if i > 0 && live[i-1].end() > m.off {
+		i = s.search(m.off)
 	}
 	if i < len(live) {
 		next := &live[i]
-		if *next == m {
+		if next.off == m.off && next.data == m.data && next.n == m.n {
+			// A DATA_FIN may have been added to it, which lengthens it by one.
 			return mappingKnown
 		}
 		if next.off < m.end() {
 			return mappingContradicts
 		}
-	}
-	if i > 0 && live[i-1].end() > m.off {
-		return mappingContradicts
 	}
 	if i == len(live) {
 		s.push(m)
@@ -134,6 +134,10 @@ func (s *mappings) insert(m mapping) insertVerdict {
 // plain connection the continuation of the only one.
 func (c *Conn) bind(f *flow, data uint64, n int) *mapping {
 	c.snd.q.Ref(data, n)
+	if f.runEnd != data {
+		f.run = data
+	}
+	f.runEnd = data + uint64(n)
 	if c.mode == modePlain && !f.out.empty() {
 		if m := f.out.last(); m.data+uint64(m.n) == data && m.end() == f.tcp.Pushed() {
 			m.n += n
@@ -168,6 +172,8 @@ func (c *Conn) flowAcked(f *flow) {
 	if c.mode != modePlain {
 		return
 	}
+	f.infiniteAcked(acked)
+	c.tuneSend()
 	if f.out.empty() {
 		c.dataAcked(c.snd.nxt)
 		return
@@ -204,21 +210,39 @@ func (c *Conn) putMapping(seg *wire.Segment, m *mapping) {
 }
 
 // addMapping notes a mapping that the peer declared.
-func (c *Conn) addMapping(f *flow, m mapping) {
-	if m.n == 0 || m.end() <= f.got {
+func (c *Conn) addMapping(now mono.Time, f *flow, m mapping) {
+	if m.n == 0 || m.end() <= f.got || f.failed != reason.CloseNone {
 		return
 	}
-	if len(f.in.all()) >= maxMappings {
+	// RFC 8684, Section 3.3.4: "A sanity check SHOULD be performed at the
+	// subflow level to ensure that the subflow and mapped sequence numbers meet
+	// the following test: SSN - SUBFLOW_ACK <= DSN - DATA_ACK".
+	// Deviation: reinjected data follows, on its subflow, data with higher
+	// numbers, and fails that test while it is good. What is tested is that the
+	// subflow runs ahead by no more than the connection's window can have
+	// allowed.
+	if m.end() > f.got+uint64(c.rcv.buffer.limit)+maxMapping {
+		c.drop(reason.DropMapping)
+		return
+	}
+	if len(f.in.all()) >= max(minMappings, c.rcv.buffer.limit/bytesPerMapping) {
 		c.drop(reason.DropMemory)
 		return
 	}
 	if f.in.insert(m) == mappingContradicts {
+		// RFC 8684, Section 3.3.1: "A sender MUST NOT change this mapping after
+		// it has been declared".
 		c.drop(reason.DropMapping)
+		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMPTCP)
 	}
 }
 
-// maxMappings bounds the mappings kept for one subflow's incoming data.
-const maxMappings = 1 << 14
+// The mappings kept for one subflow's incoming data are bounded: one for so many
+// bytes of receive buffer, but not too few.
+const (
+	minMappings     = 1 << 12
+	bytesPerMapping = 512
+)
 
 // offsetOf returns the subflow offset of a relative SSN, near what is
 // expected next.

@@ -76,6 +76,7 @@ func (c *Conn) putData(f *flow, seg *wire.Segment, r subflow.Range) {
 	if !ok {
 		panic("mpconn: subflow sends bytes that were never bound to it")
 	}
+	f.signals = 0
 	data := m.data + (r.Off - m.off)
 	seg.Payload, seg.Blocks = c.snd.q.Views(data, r.Len, seg.Payload, seg.Blocks)
 	c.stats.BytesSent += uint64(r.Len)
@@ -86,8 +87,8 @@ func (c *Conn) putData(f *flow, seg *wire.Segment, r subflow.Range) {
 		c.putCapableData(seg, m)
 	case c.mode == modeMPTCP:
 		c.putMapping(seg, m)
-	case f.infiniteDue:
-		c.putInfinite(f, seg, r.Off, data)
+	case f.infinite.covers(r):
+		c.putInfinite(f, seg)
 	}
 }
 
@@ -107,11 +108,17 @@ func (c *Conn) putACK(f *flow, seg *wire.Segment) {
 
 // pollControl builds the next segment that exists for its option.
 func (c *Conn) pollControl(now mono.Time, seg *wire.Segment) bool {
-	if c.mode != modeMPTCP || !c.connected || c.ending != reason.CloseNone {
+	if c.ending != reason.CloseNone {
+		return c.pollFastClose(now, seg)
+	}
+	if c.pollFail(now, seg) {
+		return true
+	}
+	if c.mode != modeMPTCP || !c.connected {
 		return false
 	}
-	return c.pollDataFin(now, seg) || c.pollEcho(now, seg) || c.pollAnnounce(now, seg) ||
-		c.pollWithdraw(now, seg) || c.pollPrio(now, seg)
+	return c.pollDataFin(now, seg) || c.pollEcho(now, seg) || c.pollWithdraw(now, seg) ||
+		c.pollAnnounce(now, seg) || c.pollPrio(now, seg)
 }
 
 func (c *Conn) pollDataFin(now mono.Time, seg *wire.Segment) bool {
@@ -127,68 +134,6 @@ func (c *Conn) pollDataFin(now mono.Time, seg *wire.Segment) bool {
 	c.putDataFin(seg)
 	c.armDataRexmit(now)
 	return true
-}
-
-func (c *Conn) pollEcho(now mono.Time, seg *wire.Segment) bool {
-	for len(c.addrs.echoes) > 0 {
-		e := c.addrs.echoes[0]
-		c.addrs.echoes = c.addrs.echoes[1:]
-		if e.on.phase == phaseUp && c.forceACK(now, e.on, seg, 24) {
-			seg.Has |= wire.OptAddAddr
-			seg.AddAddr = e.opt
-			return true
-		}
-	}
-	return false
-}
-
-func (c *Conn) pollAnnounce(now mono.Time, seg *wire.Segment) bool {
-	if !c.joinable {
-		return false
-	}
-	for i := range c.addrs.announce {
-		a := &c.addrs.announce[i]
-		if !a.due {
-			continue
-		}
-		// Each try on another subflow, since one may be dead and not show it.
-		f := c.bestFlow(a.on)
-		if f == nil || !c.forceACK(now, f, seg, a.room()) {
-			return false
-		}
-		a.due, a.on = false, f
-		a.tries++
-		c.putAnnounce(seg, a)
-		c.timers.Set(timerAddAddr, now.Add(announceTimeout<<(a.tries-1)))
-		return true
-	}
-	return false
-}
-
-func (c *Conn) pollWithdraw(now mono.Time, seg *wire.Segment) bool {
-	ids := c.addrs.withdraw
-	if len(ids) == 0 {
-		return false
-	}
-	f := c.bestFlow(nil)
-	if f == nil || !c.forceACK(now, f, seg, (3+len(ids)+3)&^3) {
-		return false
-	}
-	seg.Has |= wire.OptRemoveAddr
-	seg.RemoveAddr.N = uint8(copy(seg.RemoveAddr.IDs[:], ids))
-	c.addrs.withdraw = ids[:0]
-	return true
-}
-
-func (c *Conn) pollPrio(now mono.Time, seg *wire.Segment) bool {
-	for _, f := range c.flows {
-		if f.prioDue && f.phase == phaseUp && c.forceACK(now, f, seg, 4+roomACK) {
-			c.putDataAck(seg)
-			c.putPrio(f, seg)
-			return true
-		}
-	}
-	return false
 }
 
 // forceACK builds a bare ACK on a flow.

@@ -20,23 +20,29 @@ func (c *Conn) handleMapping(now mono.Time, f *flow, d *wire.DSS) {
 		// RFC 8684, Section 3.3.3: the DATA_FIN is counted in the length and
 		// takes the last number.
 		n--
-		c.handleDataFin(f, place+int64(n))
+		c.handleDataFin(now, f, place+int64(n))
 	}
 	if n == 0 || d.SSN == 0 {
 		return
 	}
-	if place < 0 || uint64(place)+uint64(n) > c.rcv.adv+uint64(c.cfg.ReadBuffer) {
+	if place < 0 || uint64(place)+uint64(n) > c.rcv.adv+uint64(c.rcv.buffer.limit) {
 		// Wholly outside what could ever have been offered.
 		c.drop(reason.DropDataWindow)
 		return
 	}
-	c.addMapping(f, mapping{
+	c.addMapping(now, f, mapping{
 		off: f.offsetOf(d.SSN), data: uint64(place), n: n, dssLen: d.Len, checksum: d.Checksum,
 	})
 }
 
 // handleDataFin notes where the peer's stream ends.
-func (c *Conn) handleDataFin(f *flow, place int64) {
+func (c *Conn) handleDataFin(now mono.Time, f *flow, place int64) {
+	if c.rcv.hasFin && uint64(place) != c.rcv.fin {
+		// The end of a stream does not move.
+		c.drop(reason.DropMapping)
+		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMPTCP)
+		return
+	}
 	if place < 0 || c.rcv.hasFin {
 		// A repeated one asks for the DATA_ACK again.
 		f.tcp.RequestAck()
@@ -59,7 +65,7 @@ func (c *Conn) receive(f *flow, d *subflow.Data) {
 		n += len(v)
 	}
 	f.got = d.Off + uint64(n)
-	if c.mode == modePlain || f.infinite {
+	if c.mode == modePlain {
 		c.deliver(f, d.Off+f.infiniteDelta, d.Views, d.Owner)
 		return
 	}
@@ -88,6 +94,10 @@ func (f *flow) hold(d *subflow.Data) {
 
 // flushHeld moves held payload on as far as mappings allow.
 func (c *Conn) flushHeld(now mono.Time, f *flow) {
+	if f.fail.waiting || f.failed != reason.CloseNone {
+		c.boundHeld(now, f)
+		return
+	}
 	for len(f.held) > 0 {
 		p := &f.held[0]
 		m, ok := f.in.find(p.off)
@@ -117,7 +127,16 @@ func (c *Conn) flushHeld(now mono.Time, f *flow) {
 			f.held = nil
 		}
 	}
+	f.stuck.until = 0
 	c.forgetMappings(f)
+}
+
+// boundHeld gives up a flow that sends more than it may while its payload has
+// to wait for the answer to an MP_FAIL.
+func (c *Conn) boundHeld(now mono.Time, f *flow) {
+	if f.fail.waiting && f.got-f.heldFrom() > uint64(c.rcv.buffer.limit)+maxMapping {
+		c.failByReset(now, f)
+	}
 }
 
 // skipHeld drops held payload up to a subflow offset at which a mapping
@@ -190,10 +209,10 @@ func (c *Conn) deliver(f *flow, off uint64, views [][]byte, owner wire.Owner) {
 }
 
 // Read copies received bytes to p and returns how many.
-func (c *Conn) Read(_ mono.Time, p []byte) int {
+func (c *Conn) Read(now mono.Time, p []byte) int {
 	n := c.rcv.q.Read(p)
 	if n > 0 {
-		c.windowOpened()
+		c.windowOpened(now)
 	}
 	return n
 }
@@ -206,19 +225,19 @@ func (c *Conn) Readable() int { return c.rcv.q.Readable() }
 func (c *Conn) Peek() []byte { return c.rcv.q.Peek() }
 
 // Discard drops the next n received bytes.
-func (c *Conn) Discard(_ mono.Time, n int) {
+func (c *Conn) Discard(now mono.Time, n int) {
 	c.rcv.q.Discard(n)
-	c.windowOpened()
+	c.windowOpened(now)
 }
 
 // Pop takes the next whole piece of received bytes out of the queue. The
 // reference, which may be nil, moves to the caller, who gives it back under the
 // lock that guards the connection. The views' slice is valid until the next
 // call.
-func (c *Conn) Pop(_ mono.Time) (views [][]byte, owner stream.Owner) {
+func (c *Conn) Pop(now mono.Time) (views [][]byte, owner stream.Owner) {
 	_, views, owner, ok := c.rcv.q.Pop()
 	if ok {
-		c.windowOpened()
+		c.windowOpened(now)
 	}
 	return views, owner
 }

@@ -3,6 +3,7 @@ package mpconn
 import (
 	"time"
 
+	"github.com/gomptcp/gomptcp/internal/interval"
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/reason"
 )
@@ -13,6 +14,28 @@ func (c *Conn) reinject(lo, hi uint64) {
 	if lo < hi && c.mode == modeMPTCP {
 		c.snd.reinject.Add(lo, hi)
 		c.snd.idle = false
+	}
+}
+
+// resend marks as due everything in a range of data offsets that the peer may
+// lack and no live flow, but for one that is being lost, carries.
+func (c *Conn) resend(from, to uint64, lost *flow) {
+	var gone interval.Set
+	gone.Add(max(from, c.snd.una), min(to, c.snd.nxt))
+	for r := range c.snd.holes.All {
+		gone.Remove(r.Lo, r.Hi)
+	}
+	for _, g := range c.flows {
+		if g == lost || g.failed != reason.CloseNone {
+			continue
+		}
+		for i := range g.out.all() {
+			m := &g.out.all()[i]
+			gone.Remove(m.data, m.data+uint64(m.n))
+		}
+	}
+	for r := range gone.All {
+		c.reinject(r.Lo, r.Hi)
 	}
 }
 
@@ -73,14 +96,21 @@ func (c *Conn) armDataRexmit(now mono.Time) {
 // maxDataRTO bounds the data-level timeout, as MaxRTO does on a subflow.
 const maxDataRTO = 60 * time.Second
 
-// dataRTO is the slowest timeout of the subflows, so that they get the first
-// chance to recover, backed off.
+// dataRTO is the slowest timeout of the subflows that have data in flight, so
+// that they get the first chance to recover, or of all if none has; backed off.
 func (c *Conn) dataRTO() time.Duration {
-	var rto time.Duration
+	var rto, idle time.Duration
 	for _, f := range c.flows {
-		if f.phase == phaseUp {
+		switch {
+		case f.phase != phaseUp:
+		case f.out.empty():
+			idle = max(idle, f.tcp.RTO())
+		default:
 			rto = max(rto, f.tcp.RTO())
 		}
+	}
+	if rto == 0 {
+		rto = idle
 	}
 	if rto == 0 {
 		rto = time.Second
@@ -100,6 +130,10 @@ const maxDataTimeouts = 15
 // dataTimeout acts on the data-level timer: the first bytes without DATA_ACK
 // go out again, unless a healthy subflow still has them in flight.
 func (c *Conn) dataTimeout(now mono.Time) {
+	if c.failing() {
+		c.armDataRexmit(now)
+		return
+	}
 	if len(c.flows) == 1 && c.nextID == 1 && c.flows[0].bare > 0 && !c.inFlight(c.snd.una) {
 		// The peer acknowledges like plain TCP. Before anything is sent out of
 		// the subflow's order, which plain TCP would take for new bytes, it is
@@ -117,6 +151,12 @@ func (c *Conn) dataTimeout(now mono.Time) {
 	case c.backoff > maxDataTimeouts && !c.inFlight(lo):
 		c.abort(now, reason.CloseTimeout)
 		return
+	case lo < c.snd.lostTo:
+		// A subflow died: what it had acknowledged may never have reached the
+		// peer's connection, and its end is known, so that there is no reason to
+		// feel the way.
+		c.resend(lo, c.snd.lostTo, nil)
+		c.snd.lostTo = 0
 	case lo < c.snd.nxt:
 		if !c.inFlight(lo) {
 			c.reinject(lo, min(lo+dataRexmitBytes, c.snd.nxt))

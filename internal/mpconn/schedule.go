@@ -104,7 +104,7 @@ func (c *Conn) fillView(now mono.Time, lo, hi uint64, again bool) bool {
 	v.Unsent = int64(c.Unsent())
 	v.Unacked = int64(c.snd.nxt - min(c.snd.una, c.snd.nxt))
 	v.SendWindow = int64(c.snd.edge - min(c.snd.nxt, c.snd.edge))
-	v.SendBuffer = int64(c.cfg.WriteBuffer)
+	v.SendBuffer = int64(c.snd.buffer.limit)
 	v.Reinject, v.Carried = again, 0
 	room := false
 	for _, f := range c.flows {

@@ -2,6 +2,7 @@ package mpconn
 
 import (
 	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
@@ -19,16 +20,16 @@ func (c *Conn) Write(_ mono.Time, p []byte) int {
 
 // WriteRoom returns how many bytes Write would take now.
 func (c *Conn) WriteRoom() int {
-	if c.over || c.snd.closed {
+	if c.over || c.snd.closed || c.ending != reason.CloseNone {
 		return 0
 	}
 	// Memory that only waits for a slow subflow's own acknowledgment counts
 	// too, but may take the buffer once over before it stops the writer.
 	used := c.snd.q.End() - c.snd.una
-	if c.snd.q.Memory() > 2*c.cfg.WriteBuffer {
+	if c.snd.q.Memory() > 2*c.snd.buffer.limit {
 		return 0
 	}
-	return max(c.cfg.WriteBuffer-int(used), 0)
+	return max(c.snd.buffer.limit-int(used), 0)
 }
 
 // Unsent returns the bytes written and never sent.

@@ -33,17 +33,19 @@ type Info struct {
 	Subflows  int // up now
 	Opened    int // ever begun
 
-	Unsent     int    // bytes written, never sent
-	Unacked    int    // bytes sent, not DATA_ACKed
-	Readable   int    // bytes received in order, not read
-	OutOfOrder int    // bytes received beyond a hole
-	SendWindow int    // bytes the peer's window still allows
-	Window     int    // bytes advertised to the peer
-	SendMemory int    // bytes of send buffer held
-	RecvMemory int    // bytes of receive buffer held
-	NextDSN    uint64 // of the first byte never sent
-	NextAck    uint64 // the DATA_ACK we send
-	Stats      Stats
+	Unsent      int    // bytes written, never sent
+	Unacked     int    // bytes sent, not DATA_ACKed
+	Readable    int    // bytes received in order, not read
+	OutOfOrder  int    // bytes received beyond a hole
+	SendWindow  int    // bytes the peer's window still allows
+	Window      int    // bytes advertised to the peer
+	ReadBuffer  int    // bytes the receive buffer may hold now
+	WriteBuffer int    // and the send buffer
+	SendMemory  int    // bytes of send buffer held
+	RecvMemory  int    // bytes of receive buffer held
+	NextDSN     uint64 // of the first byte never sent
+	NextAck     uint64 // the DATA_ACK we send
+	Stats       Stats
 }
 
 // Info returns a snapshot.
@@ -56,6 +58,7 @@ func (c *Conn) Info() Info {
 		Unsent: c.Unsent(), Unacked: int(s.nxt - min(s.una, s.nxt)),
 		Readable: c.rcv.q.Readable(), OutOfOrder: c.rcv.q.Buffered() - c.rcv.q.Readable(),
 		SendWindow: int(s.edge - min(s.nxt, s.edge)), Window: int(c.rcv.adv - min(c.rcv.adv, c.rcv.q.Next())),
+		ReadBuffer: c.rcv.buffer.limit, WriteBuffer: s.buffer.limit,
 		SendMemory: s.q.Memory(), RecvMemory: c.rcv.q.Memory(),
 		NextDSN: uint64(s.dsn(s.nxt)), NextAck: uint64(c.rcv.dsn(c.rcv.ack())),
 		Stats: c.stats,

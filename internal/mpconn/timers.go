@@ -15,6 +15,8 @@ const (
 	timerOrphan                      // no subflow is left
 	timerClose                       // the peer does not finish closing
 	timerSchedule                    // the scheduler asked to be asked again
+	timerFastClose                   // an MP_FASTCLOSE is unanswered
+	timerSignal                      // an option that waits may be sent
 )
 
 type timerTable = timer.Table[timerKind]
@@ -26,10 +28,17 @@ func (c *Conn) Deadline() mono.Time {
 	}
 	d := c.timers.Next()
 	for _, f := range c.flows {
-		d = mono.Earliest(d, f.tcp.Deadline())
-		if f.join != nil {
-			d = mono.Earliest(d, f.join.retry)
-		}
+		d = mono.Earliest(d, f.deadline())
+	}
+	return d
+}
+
+// deadline returns the earliest of a flow's own deadlines.
+func (f *flow) deadline() mono.Time {
+	d := mono.Earliest(f.tcp.Deadline(), mono.Earliest(f.fail.retry, f.probe.due))
+	d = mono.Earliest(d, f.stuck.until)
+	if f.join != nil {
+		d = mono.Earliest(d, f.join.retry)
 	}
 	return d
 }
@@ -44,8 +53,13 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 		if f.tcp.Deadline().Reached(now) {
 			f.tcp.HandleTimeout(now)
 		}
+		if f.stuck.until.Reached(now) {
+			c.unmappedTooLong(now, f)
+		}
 	}
 	c.retryJoins(now)
+	c.retryFails(now)
+	c.retryProbes(now)
 	for {
 		k, ok := c.timers.Expired(now)
 		if !ok {
@@ -60,7 +74,9 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 			c.finish(c.orphanedBy)
 		case timerClose:
 			c.abort(now, reason.CloseTimeout)
-		case timerSchedule:
+		case timerFastClose:
+			c.fastCloseTimeout(now)
+		case timerSchedule, timerSignal:
 		}
 		if c.over {
 			return

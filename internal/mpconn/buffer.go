@@ -1,0 +1,156 @@
+package mpconn
+
+import (
+	"time"
+
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/subflow"
+)
+
+// Budget is memory that connections share. A connection asks for what its
+// buffers may hold beyond what every connection starts with, and gives it
+// back when it ends.
+type Budget interface {
+	// Reserve takes n bytes and reports whether they were there.
+	Reserve(n int) bool
+	// Release gives n bytes back.
+	Release(n int)
+}
+
+const (
+	// startBuffer is what a buffer that is tuned begins with, in bytes.
+	startBuffer = 256 << 10
+	// minTuneRTT is the least round trip that buffers are made for: over
+	// shorter ones the delays of whoever reads and writes dominate.
+	minTuneRTT = 5 * time.Millisecond
+)
+
+// buffer is how many bytes one direction may hold.
+type buffer struct {
+	limit    int
+	ceiling  int // the limit grows no further; equal from the start when the size is fixed
+	reserved int // bytes of the limit taken from the budget
+}
+
+// newBuffer returns a buffer of a fixed size, or with size 0 one that grows to
+// the ceiling.
+func (c *Conn) newBuffer(size int) buffer {
+	b := buffer{limit: size, ceiling: size}
+	if size <= 0 {
+		b = buffer{limit: min(startBuffer, c.cfg.MaxBuffer), ceiling: c.cfg.MaxBuffer}
+	}
+	if over := b.limit - startBuffer; over > 0 {
+		b.limit = startBuffer
+		c.grow(&b, b.limit+over)
+	}
+	return b
+}
+
+// grow raises a limit as far as ceiling and budget let it, and reports whether
+// it did.
+func (c *Conn) grow(b *buffer, want int) bool {
+	n := min(want, b.ceiling) - b.limit
+	if n <= 0 || c.cfg.Budget != nil && !c.cfg.Budget.Reserve(n) {
+		return false
+	}
+	b.limit += n
+	b.reserved += n
+	return true
+}
+
+// release gives back what a buffer took from the budget.
+func (c *Conn) release(b *buffer) {
+	if c.cfg.Budget != nil && b.reserved > 0 {
+		c.cfg.Budget.Release(b.reserved)
+	}
+	b.reserved = 0
+}
+
+// round is a measurement of how fast the user reads: dynamic right-sizing, over
+// all subflows.
+type round struct {
+	start mono.Time
+	read  uint64 // offset read up to then
+	last  int    // bytes read in the round before
+}
+
+// tuneReceive grows the receive buffer to twice what the user reads in the
+// longest round trip, which is twice the sum of the subflows' rates times the
+// largest RTT: one half is in flight while the other is being recovered. While
+// the peer speeds up it grows to four times, to stay ahead of slow start. Bytes
+// beyond a hole do not count: nobody has read them.
+func (c *Conn) tuneReceive(now mono.Time) {
+	b, r := &c.rcv.buffer, &c.rcv.round
+	if b.limit >= b.ceiling {
+		return
+	}
+	read := c.rcv.q.Next() - uint64(c.rcv.q.Readable())
+	if !r.start.Set() {
+		*r = round{start: now, read: read}
+		return
+	}
+	elapsed, rtt := now.Sub(r.start), c.receiveRTT()
+	if elapsed < rtt {
+		return
+	}
+	n := int(float64(read-r.read) * float64(rtt) / float64(elapsed))
+	want := 2 * n
+	if n > r.last+r.last/4 {
+		want = 4 * n
+	}
+	c.grow(b, want)
+	*r = round{start: now, read: read, last: n}
+	for _, f := range c.flows {
+		f.echoRTT = 0
+	}
+}
+
+// receiveRTT returns the largest round trip of the subflows, as it shows at the
+// receiver: the least of this round, so that a sender's pauses do not count.
+func (c *Conn) receiveRTT() time.Duration {
+	rtt := minTuneRTT
+	for _, f := range c.flows {
+		if f.phase != phaseUp {
+			continue
+		}
+		if f.echoRTT > 0 {
+			rtt = max(rtt, f.echoRTT)
+		} else {
+			rtt = max(rtt, f.tcp.Snapshot().SRTT)
+		}
+	}
+	return rtt
+}
+
+// measureEcho takes a sample of the round trip from the timestamp that a data
+// segment echoes: for a receiver that sends no data there is no other.
+func (f *flow) measureEcho(now mono.Time, tsecr uint32) {
+	clock := subflow.TimeWait{TSOffset: f.tsOffset}
+	ms := int32(clock.TSVal(now) - tsecr)
+	if d := time.Duration(ms) * time.Millisecond; d > 0 && (f.echoRTT == 0 || d < f.echoRTT) {
+		f.echoRTT = d
+	}
+}
+
+// tuneSend grows the send buffer, while it is in use, to twice the congestion
+// windows, and to twice the sum of the subflows' rates times the largest RTT.
+func (c *Conn) tuneSend() {
+	b := &c.snd.buffer
+	if b.limit >= b.ceiling || int(c.snd.q.End()-c.snd.una) < b.limit/2 {
+		return
+	}
+	windows, rate, longest := 0, 0.0, time.Duration(0)
+	for _, f := range c.flows {
+		if !f.usable() {
+			continue
+		}
+		s := f.tcp.Snapshot()
+		if s.SRTT <= 0 {
+			continue
+		}
+		windows += s.Cwnd
+		rate += min(float64(s.Cwnd)/s.SRTT.Seconds(), s.DeliveryRate)
+		longest = max(longest, s.SRTT)
+	}
+	c.grow(b, 2*max(windows, int(rate*longest.Seconds())))
+}

@@ -1,0 +1,184 @@
+package mpconn
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// purse is a Budget that counts.
+type purse struct{ left, least int }
+
+func (p *purse) Reserve(n int) bool {
+	if n > p.left {
+		return false
+	}
+	p.left -= n
+	p.least = min(p.least, p.left)
+	return true
+}
+
+func (p *purse) Release(n int) { p.left += n }
+
+// Buffers begin with 256 KiB and follow the product of rate and round trip, up
+// to their ceiling, at both ends.
+func TestBuffersGrow(t *testing.T) {
+	l := newLab(t, 1, 1)
+	l.paths[0].delay = 100 * time.Millisecond
+	l.a.cfg.MaxBuffer, l.b.cfg.MaxBuffer = 4<<20, 4<<20
+	l.connect()
+	l.prove()
+	require.Equal(t, 256<<10, l.a.conn.Info().WriteBuffer)
+	require.Equal(t, 256<<10, l.b.conn.Info().ReadBuffer)
+	start := l.now
+	l.transfer(l.a, l.b, 15_000_000, time.Minute, nil)
+	// 1.3 MB a second is all that 256 KiB allow.
+	require.Less(t, l.now.Sub(start), 5*time.Second)
+	require.Greater(t, l.a.conn.Info().WriteBuffer, 2<<20)
+	require.Greater(t, l.b.conn.Info().ReadBuffer, 2<<20)
+	require.LessOrEqual(t, l.a.conn.Info().WriteBuffer, 4<<20)
+	require.LessOrEqual(t, l.b.conn.Info().ReadBuffer, 4<<20)
+	require.Equal(t, 256<<10, l.b.conn.Info().WriteBuffer, "nothing went that way")
+	require.Equal(t, 256<<10, l.a.conn.Info().ReadBuffer)
+}
+
+// A reader that is slow, or pauses, is not given more; a size that was asked for
+// stays.
+func TestBuffersStay(t *testing.T) {
+	l := newLab(t, 2, 1)
+	l.connect()
+	l.prove()
+	buf := make([]byte, 20_000)
+	for range 100 {
+		l.a.write(100_000)
+		l.idle(100 * time.Millisecond) // ten round trips
+		l.b.read += l.b.conn.Read(l.now, buf)
+		l.b.pump()
+	}
+	require.Equal(t, 256<<10, l.b.conn.Info().ReadBuffer)
+
+	l = newLab(t, 2, 1)
+	l.a.cfg.WriteBuffer, l.b.cfg.ReadBuffer = 300_000, 200_000
+	l.connect()
+	l.prove()
+	l.transfer(l.a, l.b, 5_000_000, time.Minute, nil)
+	require.Equal(t, 300_000, l.a.conn.Info().WriteBuffer)
+	require.Equal(t, 200_000, l.b.conn.Info().ReadBuffer)
+}
+
+// What was promised is kept: the right edge of the window never moves left,
+// while buffers grow and a reader comes and goes.
+func TestWindowNeverShrinks(t *testing.T) {
+	l := joined(t, 3)
+	l.paths[1].delay = 40 * time.Millisecond
+	l.transfer(l.a, l.b, 3_000_000, time.Minute, nil)
+	for range 20 {
+		l.a.write(400_000)
+		l.idle(30 * time.Millisecond)
+	}
+	l.run("rest", time.Minute, func() bool { l.b.readAll(); return l.b.read == l.a.wrote })
+	edge := uint64(0)
+	shift := uint8(0)
+	for _, s := range l.b.sent {
+		if s.Has&wire.OptWScale != 0 {
+			shift = s.WScale
+			continue
+		}
+		if s.Has&wire.OptDSS != 0 && s.DSS.Ack != 0 {
+			// Rounding to the scale may take off less than one unit.
+			got := s.DSS.Ack + uint64(s.Wnd)<<shift
+			require.GreaterOrEqual(t, got+1<<shift, edge)
+			edge = max(edge, got)
+		}
+	}
+}
+
+// Connections share a budget: none goes beyond it, and all of it comes back
+// when they end, however they end.
+func TestBudget(t *testing.T) {
+	for _, abort := range []bool{false, true} {
+		p := &purse{left: 1 << 20, least: 1 << 20}
+		l := newLab(t, 4, 1)
+		l.paths[0].delay = 100 * time.Millisecond
+		l.a.cfg.Budget, l.b.cfg.Budget = p, p
+		l.connect()
+		l.prove()
+		l.transfer(l.a, l.b, 10_000_000, time.Minute, nil)
+		require.Less(t, p.least, 512<<10, "it was used")
+		require.GreaterOrEqual(t, p.least, 0)
+		if abort {
+			l.a.conn.Abort(l.now)
+			l.a.pump()
+		}
+		l.a.close()
+		l.b.readAll()
+		l.b.close()
+		l.run("end", time.Minute, func() bool { return l.a.conn.Closed() && l.b.conn.Closed() })
+		l.a.close()
+		l.b.close()
+		require.Equal(t, 1<<20, p.left)
+	}
+	// A size that was asked for is taken from the budget, as far as it goes.
+	p := &purse{left: 1 << 20}
+	l := newLab(t, 4, 1)
+	l.b.cfg.Budget, l.b.cfg.ReadBuffer, l.b.cfg.WriteBuffer = p, 1<<20, 1<<20
+	l.connect()
+	require.Equal(t, 1<<20, l.b.conn.Info().ReadBuffer+l.b.conn.Info().WriteBuffer-256<<10)
+}
+
+// Bytes received beyond a hole do not make the buffer grow: two paths of which
+// one is slow keep much out of order, again and again. The guard is that
+// tuneReceive counts what was read.
+func TestOutOfOrderDoesNotGrowBuffer(t *testing.T) {
+	l := newLab(t, 5, 2)
+	l.paths[1].delay = 300 * time.Millisecond
+	l.connect()
+	l.prove()
+	l.join(1)
+	l.run("join", 10*time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 && l.b.count(EventSubflowUp) == 2 })
+	// 100 KB each 100 ms are up to 700 KB a longest round trip.
+	most := 0
+	for range 100 {
+		l.a.write(100_000)
+		l.idle(100 * time.Millisecond)
+		l.b.readAll()
+		most = max(most, l.b.conn.Info().ReadBuffer)
+	}
+	require.LessOrEqual(t, most, 4*700_000)
+}
+
+// Subflows that join, die and come back at any time during the measurement: no
+// round trip is known yet, or none any more. The guard is minTuneRTT, without
+// which a measurement divides by zero.
+func TestTuningMeetsJoin(t *testing.T) {
+	for step := range 40 {
+		l := newLab(t, 6, 2)
+		for _, p := range l.paths {
+			p.delay = time.Duration(step%3) * time.Microsecond
+		}
+		l.connect()
+		l.a.write(1)
+		l.b.write(1)
+		n, failed := 0, false
+		l.run("bytes", time.Minute, func() bool {
+			if n++; n == step+2 {
+				_, _ = l.a.conn.Open(l.now, OpenArgs{Local: l.a.at(1), Remote: l.b.at(1)})
+				l.a.pump()
+			}
+			if n > 2*step && !failed && l.a.conn.Info().Subflows == 2 && l.b.conn.Info().Subflows == 2 {
+				failed = true
+				for _, e := range []*end{l.a, l.b} {
+					e.conn.FailSubflow(l.now, 0)
+					e.pump()
+				}
+			}
+			l.a.write(300_000 - l.a.wrote)
+			l.a.readAll()
+			l.b.readAll()
+			return l.b.read == 300_000
+		})
+	}
+}

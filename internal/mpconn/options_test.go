@@ -1,0 +1,126 @@
+package mpconn
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// resets returns the RSTs an end sent on a path.
+func (e *end) resets(path int) []wire.Segment {
+	var out []wire.Segment
+	for _, s := range e.sent {
+		if s.Flags.Has(wire.RST) && s.Src.Addr() == addr(path, e.host) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// RFC 8684, Section 3.7: the first ACK of data on a joined subflow that has no
+// DATA_ACK means a RST with reason 6; so does data that lacks mappings after a
+// good start. Either way the bytes come by the other subflow.
+func TestOptionsVanishOnJoinedSubflow(t *testing.T) {
+	for name, strip := range map[string]func(l *lab, from *end) bool{
+		"data_acks from the start": func(l *lab, from *end) bool { return from == l.b },
+		"mappings from the start":  func(l *lab, from *end) bool { return from == l.a },
+		"all from the start":       func(*lab, *end) bool { return true },
+		"mappings later":           func(l *lab, from *end) bool { return from == l.a && l.b.read > 500_000 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := joined(t, 1)
+			l.paths[1].box = func(from *end, seg *wire.Segment) bool {
+				if seg.Flags&wire.RST == 0 && strip(l, from) {
+					seg.Has &^= wire.OptMPTCP
+				}
+				return true
+			}
+			l.transfer(l.a, l.b, 2_000_000, time.Minute, nil)
+			l.run("reset", time.Minute, func() bool { return l.a.count(EventSubflowLost) == 1 && l.b.count(EventSubflowLost) == 1 })
+			rst := append(l.a.resets(1), l.b.resets(1)...)
+			require.NotEmpty(t, rst)
+			require.Equal(t, reason.ResetMiddlebox, rst[0].TCPRst.Reason)
+			require.True(t, l.a.conn.IsMPTCP())
+			require.True(t, l.b.conn.IsMPTCP())
+		})
+	}
+}
+
+// Options that vanish from the first subflow once a second was added reset it:
+// there is no way back to plain TCP.
+func TestOptionsVanishOnFirstSubflowAfterJoin(t *testing.T) {
+	l := joined(t, 1)
+	l.paths[0].box = func(from *end, seg *wire.Segment) bool {
+		if seg.Flags&wire.RST == 0 {
+			seg.Has &^= wire.OptMPTCP
+		}
+		return true
+	}
+	l.transfer(l.a, l.b, 1_000_000, time.Minute, nil)
+	require.True(t, l.a.conn.IsMPTCP())
+	require.True(t, l.b.conn.IsMPTCP())
+	require.Equal(t, 1, l.a.count(EventSubflowLost))
+}
+
+// Options that stop passing on the first subflow while a join is under way, at
+// every step of both. A connection that fell back has one subflow and takes no
+// other, no wrong byte is read, and nothing hangs. The guard is fallBack's
+// look at nextID, which Open and HandleJoin move in the same call that makes the
+// subflow: without it an end goes plain beside a subflow that carries mapped
+// data.
+func TestFallbackMeetsJoin(t *testing.T) {
+	for strip := range 12 {
+		for join := range 12 {
+			t.Run(fmt.Sprint(strip, join), func(t *testing.T) {
+				l := newLab(t, 9, 2)
+				l.paths[1].delay = 7 * time.Millisecond
+				l.connect()
+				start := l.now
+				l.paths[0].box = func(_ *end, seg *wire.Segment) bool {
+					if l.now >= start.Add(time.Duration(strip)*5*time.Millisecond) && seg.Flags&wire.RST == 0 {
+						seg.Has &^= wire.OptMPTCP
+					}
+					return true
+				}
+				l.a.write(1)
+				l.b.write(1)
+				opened := false
+				l.run("end", 10*time.Minute, func() bool {
+					if !opened && l.now >= start.Add(time.Duration(join)*5*time.Millisecond) {
+						_, opened = l.a.conn.Open(l.now, OpenArgs{Local: l.a.at(1), Remote: l.b.at(1)})
+						l.a.pump()
+					}
+					l.a.write(100_000 - l.a.wrote)
+					l.b.write(100_000 - l.b.wrote)
+					l.a.readAll()
+					l.b.readAll()
+					for _, e := range []*end{l.a, l.b} {
+						if e.conn.Fallback() != reason.FallbackNone {
+							require.Equal(t, 1, e.conn.Info().Opened)
+							require.False(t, e.conn.Joinable())
+						}
+					}
+					if l.a.conn.Closed() || l.b.conn.Closed() {
+						return l.a.conn.Closed() && l.b.conn.Closed()
+					}
+					return l.a.read == 100_000 && l.b.read == 100_000
+				})
+			})
+		}
+	}
+}
+
+// strip makes a box take the DSS from what an end sends on a path.
+func (l *lab) strip(path int, from *end) {
+	l.paths[path].box = func(e *end, seg *wire.Segment) bool {
+		if e == from && seg.PayloadLen() > 0 {
+			seg.Has &^= wire.OptDSS
+		}
+		return true
+	}
+}
