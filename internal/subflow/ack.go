@@ -12,17 +12,25 @@ import (
 type ack struct {
 	now       mono.Time
 	seg       *wire.Segment
-	prior     relSSN // SND.UNA before
-	inFlight  int    // pipe before
-	advanced  bool   // SND.UNA moved
-	duplicate bool   // RFC 5681's duplicate ACK
-	acked     int    // payload bytes cumulatively acknowledged
-	delivered int    // payload bytes newly acknowledged either way
-	sacked    int    // bytes newly SACKed
-	lost      int    // bytes newly found lost
-	episode   bool   // fast recovery was or is under way
+	prior     relSSN    // SND.UNA before
+	inFlight  int       // pipe before
+	advanced  bool      // SND.UNA moved
+	duplicate bool      // RFC 5681's duplicate ACK
+	acked     int       // payload bytes cumulatively acknowledged
+	delivered int       // payload bytes newly acknowledged either way
+	sacked    int       // bytes newly SACKed
+	lost      int       // bytes newly found lost
+	episode   bool      // fast recovery was or is under way
+	marked    bool      // it carries ECE
+	lostAgain bool      // a retransmission of this round trip was found lost
+	dsack     sackRange // reported as received twice; empty when hi is 0
+
+	rackAt  mono.Time // when the latest delivered record that RACK trusts was sent; 0 = none
+	rackNth uint64    // which transmission that was
+	rackEnd relSSN    // where that ends
 
 	sentAt   mono.Time // of the latest record delivered that was sent once; 0 = none
+	original bool      // a record sent before the last timeout and not again is among those delivered
 	repaired bool      // a record that was sent again is among those delivered
 	rtt      time.Duration
 	newest   delivered // stamp of the latest record delivered
@@ -47,8 +55,13 @@ func (s *Subflow) handleAck(now mono.Time, seg *wire.Segment, num, ackNum relSSN
 	s.updateWindow(seg, num, ackNum, a.advanced)
 	s.sampleRTT(&a)
 	s.lossRecovery(&a)
+	s.echoed(&a)
 	s.control(&a)
 	s.retimeRexmit(&a)
+	s.retimeUserTimeout(&a)
+	if a.advanced || a.sacked > 0 {
+		s.armProbe(now)
+	}
 	if a.advanced && s.FINAcked() && a.prior <= s.snd.fin {
 		s.finAcked(now)
 	}
@@ -90,25 +103,65 @@ func (s *Subflow) deliver(a *ack, r *record) {
 	a.delivered += n
 	if r.marks&markTwice == 0 {
 		a.sentAt = max(a.sentAt, r.sentAt)
+		a.original = a.original || r.sentAt <= s.rec.timedOutAt
 	} else {
 		a.repaired = true
 	}
 	s.rate.deliver(a, r, n)
+	if s.rack.on {
+		s.rackDeliver(a, r)
+	}
 }
 
-// takeSACK marks what the SACK blocks report. Blocks below SND.UNA, as D-SACK
-// has them, say nothing new; those beyond SND.NXT are lies.
+// takeSACK marks what the SACK blocks report. Blocks beyond SND.NXT are lies.
 func (s *Subflow) takeSACK(a *ack) {
 	before := s.queue.sacked
-	for _, b := range a.seg.SACK[:min(int(a.seg.NumSACK), len(a.seg.SACK))] {
+	var blocks [4]sackRange
+	n := 0
+	for i, b := range a.seg.SACK[:min(int(a.seg.NumSACK), len(a.seg.SACK))] {
 		lo := relative(b.Left, s.snd.iss, s.snd.nxt)
 		hi := relative(b.Right, s.snd.iss, s.snd.nxt)
-		if lo >= hi || hi > s.snd.nxt || hi <= s.snd.una {
+		if lo >= hi || hi > s.snd.nxt {
 			continue
 		}
-		s.queue.sack(max(lo, s.snd.una), hi, func(r *record) { s.deliver(a, r) })
+		if i == 0 && s.isDSACK(a.seg, lo, hi) {
+			a.dsack = sackRange{lo, hi}
+			s.count.dsacks++
+			continue
+		}
+		if hi <= s.snd.una {
+			continue
+		}
+		// In ascending order, lest one ACK look like reordering.
+		k := n
+		for ; k > 0 && blocks[k-1].lo > lo; k-- {
+			blocks[k] = blocks[k-1]
+		}
+		blocks[k] = sackRange{max(lo, s.snd.una), hi}
+		n++
+	}
+	for _, b := range blocks[:n] {
+		s.queue.sack(b.lo, b.hi, func(r *record) { s.deliver(a, r) })
 	}
 	a.sacked = s.queue.sacked - before
+}
+
+// isDSACK reports whether the first SACK block of a segment, [lo, hi), tells of
+// a duplicate.
+//
+// RFC 2883, Section 4: "the sender of the data first compares the first SACK
+// block with the cumulative ACK [...] and then, if there is a second SACK
+// block, compares the first one with the second": a duplicate lies below the
+// one or inside the other.
+func (s *Subflow) isDSACK(seg *wire.Segment, lo, hi relSSN) bool {
+	if hi <= s.snd.una {
+		return true
+	}
+	if seg.NumSACK < 2 {
+		return false
+	}
+	in := seg.SACK[1]
+	return relative(in.Left, s.snd.iss, s.snd.nxt) <= lo && hi <= relative(in.Right, s.snd.iss, s.snd.nxt)
 }
 
 // control tells the congestion controller about an ACK that delivered
@@ -146,7 +199,12 @@ func (s *Subflow) sample(a *ack) *cc.Sample {
 		DeliveryRate: a.rate, AppLimited: a.limited,
 		// The data acknowledged was in flight when the window was last full.
 		CwndLimited: a.prior < s.rec.fullUntil,
-		InRecovery:  a.episode || s.rec.phase == phaseFast, Round: s.rate.round,
+		// RFC 3168, Section 6.1.2: "The sending TCP SHOULD NOT increase the
+		// congestion window in response to the receipt of an ECN-Echo ACK".
+		InRecovery: a.episode || s.rec.phase == phaseFast || a.marked, Round: s.rate.round,
+	}
+	if a.marked {
+		s.shown.Marked = a.delivered
 	}
 	return &s.shown
 }

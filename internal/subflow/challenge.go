@@ -11,24 +11,22 @@ import (
 // Answers to segments that carry nothing for us are limited, so that nobody
 // can make us send without end (RFC 5961, Section 7). The count is kept for
 // each connection: a shared one would tell an attacker about others.
-const (
-	limitPeriod = time.Second
-	limitCount  = 10
-)
+const limitPeriod = time.Second
 
 // limiter counts answers in the current period.
 type limiter struct {
 	since mono.Time
 	n     int
+	most  int
 }
 
 // allow reports whether one more answer may be sent at now, and counts it.
 func (l *limiter) allow(now mono.Time) bool {
 	if !l.since.Set() || now.Sub(l.since) >= limitPeriod {
-		*l = limiter{since: now}
+		l.since, l.n = now, 0
 	}
 	l.n++
-	return l.n <= limitCount
+	return l.n <= l.most
 }
 
 // challenge makes an ACK due that shows the peer where we are.
@@ -71,6 +69,9 @@ func (s *Subflow) checkRST(now mono.Time, num relSSN) Verdict {
 // has, sends the SYN/ACK again.
 func (s *Subflow) checkSYN(now mono.Time, seg *wire.Segment, num relSSN) Verdict {
 	if s.state == StateSynReceived && num == 0 && !seg.Flags.Has(wire.ACK) {
+		if !ecnSetup(seg.Flags) {
+			s.ecn.both = false // it tries without
+		}
 		if s.snd.syn == synOut && s.limiter.allow(now) {
 			s.snd.syn = synDue
 		}

@@ -41,7 +41,7 @@ func FuzzSubflow(f *testing.F) {
 
 func fuzzOne(t *testing.T, b []byte) {
 	s := &script{b}
-	knobs := s.next()
+	knobs := s.next() | s.next()<<8
 	p := newPair(t, pairConfig{
 		seed: uint64(s.next()), ab: link{delay: 5 * time.Millisecond}, ba: link{delay: 7 * time.Millisecond},
 		a: func(c *subflow.Config) { fuzzKnobs(c, knobs) }, b: func(c *subflow.Config) { fuzzKnobs(c, knobs>>1) },
@@ -81,6 +81,12 @@ func fuzzKnobs(c *subflow.Config, k int) {
 		c.SegmentMax = 10000
 	}
 	c.Nagle = k&16 != 0
+	c.NoRACK = k&256 != 0
+	c.ECN = k&512 != 0
+	c.Pacing = k&2048 != 0
+	if k&8192 != 0 {
+		c.StartMTU = 300
+	}
 	if k&32 != 0 {
 		c.MTU = 600
 	}
@@ -122,7 +128,13 @@ func fuzzStep(p *pair, s *script) {
 	case 13: // the reader stops or goes on
 		e.readRate = []int{0, 1, 500, 3000}[s.next()%4]
 		p.pump(i)
-	case 14: // the writer closes
+	case 14: // the writer closes, or a router marks a packet
+		if n := len(p.queue); n > 0 && s.next()&3 != 0 {
+			if seg := p.queue[s.next()%n].seg; seg.ECN == wire.ECT0 {
+				seg.ECN = wire.CE
+			}
+			break
+		}
 		e.closeAfter = true
 		p.pump(i)
 	case 15: // somebody forges a segment

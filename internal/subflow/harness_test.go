@@ -54,6 +54,7 @@ type fixed struct {
 	flights        []int // FlightSize at each loss
 	saved          [2]float64
 	undone         int
+	pace           float64
 }
 
 func (f *fixed) OnAck(s *cc.Sample) { f.acks = append(f.acks, *s) }
@@ -74,7 +75,9 @@ func (f *fixed) Undo() {
 	f.undone++
 }
 
-func (f *fixed) State() cc.State { return cc.State{Cwnd: f.cwnd, Ssthresh: f.ssthresh} }
+func (f *fixed) State() cc.State {
+	return cc.State{Cwnd: f.cwnd, Ssthresh: f.ssthresh, PacingRate: f.pace}
+}
 
 // harness plays the peer of one subflow by hand.
 type harness struct {

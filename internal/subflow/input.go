@@ -36,7 +36,7 @@ func (s *Subflow) HandleSegment(now mono.Time, seg *wire.Segment) Verdict {
 	num := relative(seg.Seq, s.rcv.irs, s.rcv.nxt)
 	if s.answersSYN(seg, num) {
 		num = 1
-		seg.Flags &^= wire.SYN
+		seg.Flags &^= wire.SYN | wire.ECE | wire.CWR
 	}
 	return s.handle(now, seg, num)
 }
@@ -120,7 +120,6 @@ func (s *Subflow) checkSequence(now mono.Time, seg *wire.Segment, num relSSN) re
 	case seg.Flags.Has(wire.FIN):
 		s.rcv.due = ackNow
 	default:
-		s.rcv.open() // it may be a window probe
 		s.challenge(now)
 	}
 	return why

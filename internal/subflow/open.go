@@ -63,9 +63,11 @@ func (s *Subflow) synchronize(now mono.Time, syn *wire.Segment) {
 		s.rcv.scaled = true
 	}
 	s.snd.sack = syn.Has&wire.OptSACKPermitted != 0 && !s.cfg.NoSACK
+	s.rack.on = s.snd.sack && !s.cfg.NoRACK
 	if syn.Has&wire.OptTimestamps != 0 && !s.cfg.NoTimestamps {
 		s.ts = timestamps{on: true, recent: syn.TSVal, recentAt: now}
 	}
+	s.learnECN(syn)
 	s.updateMSS()
 	s.alive.heard(now)
 }
@@ -86,6 +88,7 @@ func (s *Subflow) pollSYN(now mono.Time, seg *wire.Segment) bool {
 			seg.TSVal, seg.TSEcr = s.tsVal(now), 0
 		}
 	}
+	seg.Flags |= s.ecnFlags(answer)
 	seg.Wnd = s.rcv.unscaled()
 	s.putSYNOptions(seg, answer)
 	s.acked(seg)
@@ -159,6 +162,7 @@ func (s *Subflow) handleSynSent(now mono.Time, seg *wire.Segment) Verdict {
 // handshakeDone prepares for data once our SYN is acknowledged.
 func (s *Subflow) handshakeDone() {
 	s.timers.Stop(timerRexmit)
+	s.timers.Stop(timerUser)
 	s.rec.timeouts = 0
 	s.rtt.shift = 0
 	if s.snd.synTries == 0 {
@@ -181,8 +185,13 @@ func (s *Subflow) handshakeDone() {
 func (s *Subflow) sampleSYN(now mono.Time, seg *wire.Segment) {
 	switch {
 	case s.snd.synTries == 0:
-		s.rtt.sample(now.Sub(s.snd.synAt), 1)
+		s.noteSYN(now, now.Sub(s.snd.synAt))
 	case s.ts.on && seg.Has&wire.OptTimestamps != 0:
-		s.rtt.sample(s.tsAge(now, seg.TSEcr), 1)
+		s.noteSYN(now, s.tsAge(now, seg.TSEcr))
 	}
+}
+
+func (s *Subflow) noteSYN(now mono.Time, rtt time.Duration) {
+	s.rtt.sample(rtt, 1)
+	s.rack.noteRTT(now, max(rtt, 1))
 }

@@ -34,7 +34,7 @@ func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 		if s.pollSYN(now, seg) {
 			return Range{}, true
 		}
-	} else if s.rcv.due == ackNow && s.rcv.held.Len() > 0 {
+	} else if s.rcv.due == ackNow && s.rcv.reports() {
 		// SACK blocks find no room beside full payloads.
 		s.putACK(now, seg, s.cfg.Room.ACK)
 		return Range{}, true
@@ -48,7 +48,7 @@ func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 			s.putProbe(now, seg)
 			return Range{}, true
 		}
-		s.noteIdle()
+		s.noteIdle(now)
 		s.setPersist(now)
 	}
 	if s.rcv.due == ackNow {
@@ -61,16 +61,34 @@ func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 // pollData picks what to send by RFC 6675, Section 4, NextSeg: first what is
 // lost, then new data, then holes that may be losses, then a rescue.
 func (s *Subflow) pollData(now mono.Time, seg *wire.Segment) (Range, bool) {
+	if n := min(s.nextNew(now), s.frtoData()); n > 0 {
+		s.rec.frtoLeft -= n
+		return s.sendNew(now, seg, n, s.snd.mss), true
+	}
 	if i := s.queue.nextPending(); i >= 0 {
+		if s.rec.frto == frtoNew {
+			s.rec.frto = frtoOff // there is no new data
+		}
 		return s.resend(now, seg, i)
 	}
-	if n := s.nextNew(); n > 0 {
-		return s.sendNew(now, seg, n), true
+	if n := s.probeSize(now); n > 0 {
+		s.probed(s.snd.nxt, s.snd.nxt+relSSN(n))
+		return s.sendNew(now, seg, n, n), true
+	}
+	if n := s.nextNew(now); n > 0 {
+		return s.sendNew(now, seg, n, s.snd.mss), true
 	}
 	if s.finDue() {
-		return s.sendNew(now, seg, 0), true
+		return s.sendNew(now, seg, 0, s.snd.mss), true
 	}
-	if i := s.speculate(); i >= 0 {
+	if s.rack.tlp.due {
+		if i := s.lastPacket(); i >= 0 {
+			s.probeSent(true)
+			return s.resend(now, seg, i)
+		}
+		s.rack.tlp.due, s.rec.pass = false, false
+	}
+	if i := s.speculate(now); i >= 0 {
 		return s.resend(now, seg, i)
 	}
 	return Range{}, false
@@ -78,19 +96,23 @@ func (s *Subflow) pollData(now mono.Time, seg *wire.Segment) (Range, bool) {
 
 // largest returns the most payload bytes of one segment.
 func (s *Subflow) largest() int {
-	return max(s.cfg.SegmentMax/s.snd.mss, 1) * s.snd.mss
+	most := s.cfg.SegmentMax
+	if rate := s.pacingRate(); rate > 0 {
+		most = min(most, s.burst(rate))
+	}
+	return max(most/s.snd.mss, 1) * s.snd.mss
 }
 
 // nextNew returns how many new bytes the next segment holds: as many as are
 // pushed up to the next border and the windows allow, in full packets unless
 // that is all of them.
-func (s *Subflow) nextNew() int {
+func (s *Subflow) nextNew(now mono.Time) int {
 	piece := int(s.snd.border() - s.snd.nxt)
 	if piece <= 0 || s.snd.queued() == 0 {
 		return 0
 	}
 	window := int(s.snd.una) + s.snd.wnd - int(s.snd.nxt)
-	n := min(piece, s.largest(), s.budget(), window)
+	n := min(piece, s.largest(), s.budget(now), window)
 	switch {
 	case n == piece, n <= 0:
 		return max(n, 0)
@@ -102,15 +124,19 @@ func (s *Subflow) nextNew() int {
 	return n
 }
 
-// budget returns how many bytes the congestion window has room for. One
-// segment is always allowed when nothing is in flight.
-func (s *Subflow) budget() int {
+// budget returns how many bytes the congestion window and pacing have room for. One
+// segment is always allowed when nothing is in flight, and once as a probe or
+// after a timeout.
+func (s *Subflow) budget(now mono.Time) int {
 	inFlight := s.pipe()
 	n := s.cwnd() - inFlight
+	if s.rec.pass {
+		return max(n, s.snd.mss)
+	}
 	if inFlight == 0 {
 		n = max(n, s.snd.mss)
 	}
-	return n
+	return min(n, s.paced(now))
 }
 
 // finDue reports whether our FIN is to be sent and all data before it was.
@@ -119,10 +145,11 @@ func (s *Subflow) finDue() bool {
 	return s.snd.fin != 0 && s.snd.nxt == s.snd.fin
 }
 
-// sendNew sends n new bytes, and the FIN if it follows them.
-func (s *Subflow) sendNew(now mono.Time, seg *wire.Segment, n int) Range {
+// sendNew sends n new bytes in packets of mss, and the FIN if it follows them.
+func (s *Subflow) sendNew(now mono.Time, seg *wire.Segment, n, mss int) Range {
 	lo := s.snd.nxt
-	rec := record{lo: lo, hi: lo + relSSN(n), sentAt: now, mss: s.snd.mss, at: s.rate.stamp(now, s.pipe())}
+	s.rack.sent++
+	rec := record{nth: s.rack.sent, lo: lo, hi: lo + relSSN(n), sentAt: now, mss: mss, at: s.rate.stamp(now, s.pipe())}
 	if s.snd.fin == rec.hi {
 		rec.hi++
 	}
@@ -136,7 +163,20 @@ func (s *Subflow) sendNew(now mono.Time, seg *wire.Segment, n int) Range {
 	if s.pipe()+s.snd.mss > int(s.ctl.State().Cwnd) {
 		s.rec.fullUntil = s.snd.nxt
 	}
+	s.rec.pass = false
 	s.putData(now, seg, &rec)
+	if n > 0 && s.ecn.sends() {
+		seg.ECN = wire.ECT0
+		if s.ecn.cwr {
+			seg.Flags |= wire.CWR
+			s.ecn.cwr = false
+		}
+	}
+	if s.rack.tlp.due {
+		s.probeSent(false)
+	} else {
+		s.armProbe(now)
+	}
 	return Range{Off: uint64(lo - 1), Len: n}
 }
 
@@ -145,7 +185,7 @@ func (s *Subflow) sendNew(now mono.Time, seg *wire.Segment, n int) Range {
 func (s *Subflow) resend(now mono.Time, seg *wire.Segment, i int) (Range, bool) {
 	r := s.queue.get(i)
 	size := s.payload(r.lo, r.hi)
-	n := min(size, s.largest(), s.budget())
+	n := min(size, s.largest(), s.budget(now))
 	if n < size {
 		n -= n % s.snd.mss
 		if n <= 0 {
@@ -156,8 +196,16 @@ func (s *Subflow) resend(now mono.Time, seg *wire.Segment, i int) (Range, bool) 
 	}
 	before := s.pipe()
 	s.queue.mark(r, markAgain|markTwice, 0)
+	s.rack.sent++
+	r.nth = s.rack.sent
 	r.sentAt, r.mss, r.at = now, s.snd.mss, s.rate.stamp(now, before)
-	s.rec.undo.noteRetransmit(s.tsVal(now))
+	s.rec.pass = false
+	if s.rack.on {
+		s.rack.resent.push(resent{r.lo, r.hi, r.nth})
+	}
+	if s.rec.phase != phaseOpen {
+		s.rec.undo.noteRetransmit(s.tsVal(now), r.len())
+	}
 	s.count.segsRetransmitted++
 	s.count.bytesRetransmitted += uint64(n)
 	s.snd.lastAt = now
@@ -172,9 +220,9 @@ func (s *Subflow) resend(now mono.Time, seg *wire.Segment, i int) (Range, bool) 
 // RFC 6675, Section 4, NextSeg, (3): the first hole before the highest SACKed
 // number. (4): once an episode, "one segment of up to SMSS octets that MUST
 // include the highest outstanding unSACKed sequence number".
-func (s *Subflow) speculate() int {
+func (s *Subflow) speculate(now mono.Time) int {
 	q, rec := &s.queue, &s.rec
-	if rec.phase != phaseFast || !s.snd.sack || q.ranges.Len() == 0 || s.budget() < s.snd.mss {
+	if rec.phase != phaseFast || !s.snd.sack || q.ranges.Len() == 0 || s.budget(now) < s.snd.mss {
 		return -1
 	}
 	if s.snd.waiting > 0 && s.snd.usable() > 0 {
@@ -219,14 +267,15 @@ func (s *Subflow) putData(now mono.Time, seg *wire.Segment, r *record) {
 		flags |= wire.PSH
 	}
 	s.putHeader(now, seg, r.lo, flags)
-	if n > s.snd.mss {
-		seg.SegSize = s.snd.mss
-	} else if s.rcv.held.Len() > 0 {
+	if n > r.mss {
+		seg.SegSize = r.mss
+	} else if s.rcv.reports() {
 		s.putSACK(seg, min(maxOptionsLen-s.optionsLen()-s.cfg.Room.Data, s.snd.mss-n))
 	}
 	s.acked(seg)
 	s.count.bytesSent += uint64(n)
 	s.rec.prr.out += n
+	s.pacedOut(now, n)
 	s.startRexmit(now)
 }
 
@@ -237,6 +286,9 @@ func (s *Subflow) putHeader(now mono.Time, seg *wire.Segment, num relSSN, flags 
 	seg.Ack = s.rcv.nxt.absolute(s.rcv.irs)
 	seg.Flags = flags
 	seg.Wnd = s.rcv.window()
+	if s.ecn.echo {
+		seg.Flags |= wire.ECE
+	}
 	if s.ts.on {
 		seg.Has |= wire.OptTimestamps
 		seg.TSVal, seg.TSEcr = s.tsVal(now), s.ts.recent
@@ -300,8 +352,8 @@ func (s *Subflow) putProbe(now mono.Time, seg *wire.Segment) {
 
 // noteIdle notes that nothing more is to be sent although there is room for
 // it: delivery rates measured until it is delivered are only lower bounds.
-func (s *Subflow) noteIdle() {
-	if s.snd.queued() == 0 && s.queue.pending == 0 && s.pipe()+s.snd.mss <= s.cwnd() {
+func (s *Subflow) noteIdle(now mono.Time) {
+	if s.snd.queued() == 0 && s.queue.pending == 0 && s.pipe()+s.snd.mss <= s.cwnd() && s.paced(now) > 0 {
 		s.rate.starve(s.pipe())
 	}
 }

@@ -36,6 +36,7 @@ type end struct {
 	eof      bool
 	buffer   int // receive buffer
 	unread   int
+	edge     int // of the window offered
 	readRate int // bytes read at each wake-up; 0 = all
 
 	closed bool
@@ -52,9 +53,11 @@ type link struct {
 	loss, reorder, dup     float64
 	reorderBy              time.Duration
 	drop                   func(n int, seg *wire.Segment) bool // by hand; n counts from 0
+	mark                   int                                 // bytes of queue beyond which ECN-capable packets are marked; 0 = never
 	mtu                    int                                 // larger packets are dropped with an ICMP message; 0 = no limit
 	busy                   mono.Time
 	n, dropped, duplicated int
+	marked                 int
 }
 
 // packet is one packet under way.
@@ -258,7 +261,7 @@ func (p *pair) step(until mono.Time) bool {
 func (p *pair) deliver(i int, seg *wire.Segment) {
 	e := p.ends[i]
 	if e.s == nil {
-		if seg.Flags != wire.SYN {
+		if seg.Flags&(wire.SYN|wire.ACK|wire.RST|wire.FIN) != wire.SYN {
 			return
 		}
 		e.s = p.makePassive(seg)
@@ -280,7 +283,7 @@ func (p *pair) pump(i int) {
 	e.push(p)
 	var seg wire.Segment
 	for n := 0; ; n++ {
-		e.s.SetReceiveWindow(e.buffer - e.unread)
+		e.s.SetReceiveWindow(e.window())
 		r, ok := e.s.PollSegment(p.now, &seg)
 		if !ok {
 			if !e.push(p) {
@@ -315,6 +318,14 @@ func (p *pair) pump(i int) {
 		}
 		e.events = append(e.events, ev)
 	}
+}
+
+// window returns what to offer, moved by steps worth telling.
+func (e *end) window() int {
+	if edge := e.got + e.buffer - e.unread; edge >= e.edge+min(e.buffer/2, 1460) {
+		e.edge = edge
+	}
+	return e.edge - e.got
 }
 
 // take receives data and compares it with what was sent.
@@ -391,7 +402,7 @@ func (p *pair) send(from int, seg *wire.Segment) {
 	for cutter.Next(&cut) {
 		var head [60]byte
 		n := wire.Build(&head, &cut)
-		out := &wire.Segment{Src: cut.Src, Dst: cut.Dst}
+		out := &wire.Segment{Src: cut.Src, Dst: cut.Dst, ECN: cut.ECN}
 		if why := wire.Parse(head[:n], out); why != reason.DropNone {
 			p.t.Fatalf("own segment does not parse: %v: %v", why, &cut)
 		}
@@ -433,6 +444,10 @@ func (l *link) carry(p *pair, to int, seg *wire.Segment, size int) {
 		if l.queue > 0 && start.Sub(p.now).Seconds()*l.rate > float64(l.queue) {
 			l.dropped++
 			return
+		}
+		if l.mark > 0 && seg.ECN == wire.ECT0 && start.Sub(p.now).Seconds()*l.rate > float64(l.mark) {
+			seg.ECN = wire.CE
+			l.marked++
 		}
 		l.busy = start.Add(time.Duration(float64(size) / l.rate * float64(time.Second)))
 		at = l.busy

@@ -52,12 +52,20 @@ func (s *Subflow) HandlePacketTooBig(now mono.Time, quoted seq.SSN, mtu int) {
 		least = leastMTU4
 	}
 	mtu = max(mtu, min(least, s.cfg.MTU))
-	if mtu >= s.snd.mtu {
-		return
+	p := &s.search
+	if p.hi != 0 && num >= p.lo && num < p.hi && mtu < p.size {
+		// RFC 8899, Section 4.6.2: "The PL can use the reported PL_PTB_SIZE
+		// from the PTB message as the next search point".
+		p.hi = 0
+		p.top, p.bisect = max(mtu, s.snd.mtu), false
+		s.queue.loseLarger(num, s.snd.mss)
 	}
-	s.snd.mtu = mtu
-	s.updateMSS()
-	s.queue.loseLarger(num, s.snd.mss)
+	if mtu < s.snd.mtu {
+		s.snd.mtu = mtu
+		*p = search{top: mtu, done: true, notBefore: now.Add(raiseAfter)}
+		s.updateMSS()
+		s.queue.loseLarger(num, s.snd.mss)
+	}
 }
 
 // HandleUnreachable acts on an ICMP message that says that the destination is

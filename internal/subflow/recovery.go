@@ -3,7 +3,6 @@ package subflow
 import (
 	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/mono"
-	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
 // phase is where loss recovery stands.
@@ -24,8 +23,11 @@ type recovery struct {
 	guessed   int    // without SACK: bytes that duplicate ACKs say have arrived
 	holes     relSSN // NextSeg's third rule has looked at everything before
 	rescued   relSSN // RescueRxt of RFC 6675; 0 = undefined
+	pass      bool   // one more segment may be sent, whatever the congestion window
 	prr       prr
 	undo      undo
+	frto      frto
+	frtoLeft  int // bytes of new data that may still go first
 
 	timeouts   int       // consecutive, without new data acknowledged
 	timedOutAt mono.Time // the last one
@@ -39,22 +41,59 @@ const maxDupThresh = 16
 
 // lossRecovery finds losses in what an ACK says and moves between the phases.
 func (s *Subflow) lossRecovery(a *ack) {
+	s.findReneging()
 	s.detectSpurious(a)
 	s.countDuplicates(a)
-	if s.rec.phase != phaseOpen && s.snd.una >= s.rec.until {
-		s.rec.phase = phaseOpen
-		s.rec.dupAcks, s.rec.guessed, s.rec.rescued = 0, 0, 0
+	if s.rack.on {
+		s.rack.update(a)
+		s.rackDSACK(a)
+		s.probeAcked(a)
 	}
-	switch s.rec.phase {
-	case phaseOpen:
-		if s.findLosses(a) {
-			s.enterFast(a)
-		}
-	case phaseFast:
-		s.findLosses(a)
+	if s.rec.phase != phaseOpen && s.snd.una >= s.rec.until {
+		s.rec.open()
+		s.rack.recovered()
+	}
+	s.respond(a)
+}
+
+// open ends recovery.
+func (r *recovery) open() {
+	r.phase = phaseOpen
+	r.dupAcks, r.guessed, r.rescued = 0, 0, 0
+}
+
+// respond looks for losses and begins or goes on with recovery.
+func (s *Subflow) respond(a *ack) {
+	found := s.findLosses(a)
+	if n := s.probeFate(a.now); n > 0 {
+		a.lost -= n
+		found = a.lost > 0
+	}
+	switch {
+	case s.rec.phase == phaseOpen && found:
+		s.enterFast(a)
+	case s.rec.phase == phaseFast && a.lostAgain:
+		// RFC 5681, Section 4.3: "the loss of a retransmission, should be
+		// taken as two indications of congestion and, therefore, cwnd (and
+		// ssthresh) MUST be lowered twice in this case."
+		s.enterFast(a)
+		s.rec.undo = undo{}
+	case s.rec.phase == phaseFast:
 		s.prrAck(a)
 	}
 	s.rate.lost += a.lost
+}
+
+// findReneging looks for a receiver that threw away what it had SACKed: all
+// before it has arrived, and it is not acknowledged.
+//
+// RFC 2018, Section 8: "The data receiver is permitted to discard data in its
+// queue that has not been acknowledged to the data sender, even if the data has
+// already been reported in a SACK option."
+func (s *Subflow) findReneging() {
+	if s.queue.len() > 0 && s.queue.get(0).marks&markSACKed != 0 {
+		s.queue.loseAll()
+	}
 }
 
 // countDuplicates counts duplicate ACKs: with SACK those that report new
@@ -94,16 +133,19 @@ func (s *Subflow) countDuplicates(a *ack) {
 // congestion.
 func (s *Subflow) findLosses(a *ack) bool {
 	q := &s.queue
-	if s.snd.sack {
+	switch {
+	case s.rack.on:
+		s.rackDetect(a)
+		return a.lost > 0
+	case s.rec.phase == phaseLoss:
+		return false // everything was marked
+	case s.snd.sack:
 		a.lost += q.lose(q.lossEdge(s.rec.dupThresh, s.snd.mss))
 		// RFC 6675, Section 5, (1): "If DupAcks >= DupThresh, go to step (4)",
 		// even if the segments were too small for IsLost.
 		if s.rec.phase == phaseOpen && s.rec.dupAcks >= s.rec.dupThresh && a.lost == 0 {
 			a.lost += q.loseFirst()
 		}
-		return a.lost > 0
-	}
-	switch {
 	// RFC 6582, Section 3.2: duplicates of data sent before the last recovery
 	// ended do not start another one.
 	case s.rec.phase == phaseOpen && s.rec.dupAcks >= s.rec.dupThresh && s.snd.una >= s.rec.until:
@@ -122,13 +164,18 @@ func (s *Subflow) enterFast(a *ack) {
 	s.count.recoveries++
 	s.rec.phase = phaseFast
 	s.rec.until = s.snd.nxt
+	s.rack.began = a.now
+	s.stopProbe()
 	s.rec.holes, s.rec.rescued = s.snd.una, 0
 	sm := s.sample(a)
 	// RFC 5681, Section 3.2, step 2: what limited transmit sent does not
 	// count. It only replaced what had left the network before this ACK.
 	sm.InFlight = a.inFlight
-	s.ctl.OnLoss(cc.LossFast, sm)
-	s.rec.undo = undo{armed: undoWaits, by: cc.LossFast}
+	s.rec.undo = undo{}
+	if s.snd.una >= s.ecn.until || a.lostAgain {
+		s.congested(cc.LossFast, sm)
+		s.beginUndo(cc.LossFast)
+	}
 	s.prrBegin(a)
 	s.prrAck(a)
 }
@@ -155,6 +202,11 @@ func (s *Subflow) prrBegin(a *ack) {
 func (s *Subflow) prrAck(a *ack) {
 	p := &s.rec.prr
 	if a.delivered <= 0 && p.cwnd > 0 {
+		if a.lost > 0 {
+			// What the reordering timer finds goes out one segment at first,
+			// and then by what is delivered.
+			p.cwnd = max(p.cwnd-a.lost, s.pipe()+s.snd.mss)
+		}
 		return
 	}
 	p.delivered += a.delivered
@@ -178,66 +230,4 @@ func (s *Subflow) prrAck(a *ack) {
 		send = max(send, s.snd.mss)
 	}
 	p.cwnd = inFlight + send
-}
-
-// undo watches for the proof that retransmission was needless.
-type undo struct {
-	armed undoState
-	by    cc.Loss
-	ts    uint32 // RetransmitTS of RFC 3522
-}
-
-type undoState uint8
-
-const (
-	undoOff   undoState = iota
-	undoWaits           // nothing was sent again yet
-	undoArmed           // ts is that of the first retransmission
-)
-
-// noteRetransmit stores the timestamp of the first retransmission.
-func (u *undo) noteRetransmit(ts uint32) {
-	if u.armed == undoWaits {
-		u.armed, u.ts = undoArmed, ts
-	}
-}
-
-// detectSpurious is the Eifel detection algorithm (RFC 3522), with a response
-// after RFC 4015.
-//
-// RFC 3522, Section 3.2, (4): upon "the first acceptable ACK", compare "the
-// value of the Timestamp Echo Reply field" with RetransmitTS: if it is
-// smaller, the original was received and the retransmission was needless.
-// The backoff of a needless timeout stays until the next measurement.
-func (s *Subflow) detectSpurious(a *ack) {
-	u := s.rec.undo
-	if u.armed == undoOff || !a.advanced || s.rec.phase == phaseOpen {
-		return
-	}
-	s.rec.undo = undo{}
-	if u.armed == undoArmed {
-		if !s.ts.on || a.seg.Has&wire.OptTimestamps == 0 || a.seg.TSEcr == 0 || int32(a.seg.TSEcr-u.ts) >= 0 {
-			return
-		}
-	}
-	s.count.spurious++
-	if u.by == cc.LossFast {
-		s.adaptThresh(a)
-	}
-	s.ctl.Undo()
-	s.queue.unlose()
-	s.rec.phase = phaseOpen
-	s.rec.dupAcks, s.rec.guessed, s.rec.rescued = 0, 0, 0
-}
-
-// adaptThresh raises dupThresh to the reordering just seen, so that the same
-// does not look like a loss again: the distance from what came late to the
-// highest SACKed. It falls back to the configured value on a timeout.
-func (s *Subflow) adaptThresh(a *ack) {
-	top := s.snd.una
-	if n := s.queue.ranges.Len(); n > 0 {
-		top = relSSN(s.queue.ranges.At(n - 1).Hi)
-	}
-	seen := max(s.rec.dupThresh+1, int(top-a.prior)/s.snd.mss)
-	s.rec.dupThresh = max(s.rec.dupThresh, min(seen, maxDupThresh))
 }

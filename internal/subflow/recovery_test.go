@@ -14,6 +14,12 @@ import (
 
 func noSACK(c *subflow.Config) { c.NoSACK = true }
 
+// newCounting is newEstablished with losses found by counting (RFC 5681, 6582,
+// 6675). What RACK does is in rack_test.go.
+func newCounting(t *testing.T, knobs ...knob) *harness {
+	return newEstablished(t, append(knobs, func(c *subflow.Config) { c.NoRACK = true })...)
+}
+
 // sackAck returns an ACK of everything before the i-th segment (from 0), with
 // SACK blocks in segments.
 func sackAck(i int, blocks ...[2]int) pkt {
@@ -29,7 +35,7 @@ func full(i int) pkt { return pkt{flags: ".", seq: 1 + i*mss, ack: 1, len: mss} 
 
 // RFC 6675, Section 5: a segment is lost when three others after it arrived.
 func TestFastRetransmitWithSACK(t *testing.T) {
-	h := newEstablished(t)
+	h := newCounting(t)
 	h.fill(10) // segment 2 is lost
 	h.in(sackAck(2))
 	h.fill(2)
@@ -55,7 +61,7 @@ func TestFastRetransmitWithSACK(t *testing.T) {
 }
 
 func TestLossIsFoundByBytesAtOnce(t *testing.T) {
-	h := newEstablished(t)
+	h := newCounting(t)
 	h.fill(10)
 	h.in(sackAck(0, [2]int{1, 4}))
 	require.Equal(t, []cc.Loss{cc.LossFast}, h.ctl.losses, "3 segments in one ACK")
@@ -63,7 +69,7 @@ func TestLossIsFoundByBytesAtOnce(t *testing.T) {
 }
 
 func TestNoLossBelowDupThresh(t *testing.T) {
-	h := newEstablished(t)
+	h := newCounting(t)
 	h.fill(10)
 	h.in(sackAck(0, [2]int{1, 3}))
 	require.Empty(t, h.ctl.losses, "exactly 2 segments")
@@ -75,7 +81,7 @@ func TestNoLossBelowDupThresh(t *testing.T) {
 }
 
 func TestSmallSegmentsCountByDuplicates(t *testing.T) {
-	h := newEstablished(t)
+	h := newCounting(t)
 	for range 5 {
 		h.push(10)
 	}
@@ -89,7 +95,7 @@ func TestSmallSegmentsCountByDuplicates(t *testing.T) {
 // RFC 9937: with half the window lost in one go the sender keeps to what is
 // delivered, and ends at ssthresh.
 func TestPRRSendsInProportion(t *testing.T) {
-	h := newEstablished(t)
+	h := newCounting(t)
 	h.ctl.cwnd = 20 * mss
 	h.fill(20) // segment 0 is lost
 	sent := 0
@@ -111,7 +117,7 @@ func TestPRRSendsInProportion(t *testing.T) {
 // RFC 6675, NextSeg, (3) and (4): with nothing new to send, holes not yet known
 // to be lost, and once the end of the flight, are sent again.
 func TestSpeculativeRetransmission(t *testing.T) {
-	h := newEstablished(t)
+	h := newCounting(t)
 	h.fill(10)
 	h.in(sackAck(0, [2]int{1, 4})) // 0 is lost
 	h.want("lost", full(0))
@@ -129,7 +135,7 @@ func TestSpeculativeRetransmission(t *testing.T) {
 }
 
 func TestMultipleLossesInOneEpisode(t *testing.T) {
-	h := newEstablished(t)
+	h := newCounting(t)
 	h.ctl.cwnd = 20 * mss
 	h.fill(20) // 0, 4 and 8 are lost
 	h.in(sackAck(0, [2]int{1, 4}))
@@ -148,7 +154,7 @@ func TestMultipleLossesInOneEpisode(t *testing.T) {
 }
 
 func TestSuperSegmentLostInPart(t *testing.T) {
-	h := newEstablished(t, func(c *subflow.Config) { c.SegmentMax = 10 * mss })
+	h := newCounting(t, func(c *subflow.Config) { c.SegmentMax = 10 * mss })
 	h.fill(10)
 	h.in(sackAck(0, [2]int{1, 3}, [2]int{5, 9}))
 	h.want("the first packet", full(0))
@@ -162,7 +168,7 @@ func TestSuperSegmentLostInPart(t *testing.T) {
 
 // RFC 6582, without SACK.
 func TestNewReno(t *testing.T) {
-	h := newEstablished(t, noSACK)
+	h := newCounting(t, noSACK)
 	h.fill(10) // 0 and 4 are lost
 	for range 2 {
 		h.in(sackAck(0))
@@ -189,7 +195,7 @@ func TestNewReno(t *testing.T) {
 // RFC 8684, Section 3: MPTCP signals on duplicate ACKs, and RFC 5681, Section
 // 2: window updates and data are no duplicates.
 func TestNoDuplicateACKs(t *testing.T) {
-	h := newEstablished(t, noSACK)
+	h := newCounting(t, noSACK)
 	h.fill(10)
 	for range 5 {
 		h.in(pkt{flags: ".", seq: 1, ack: 1, opt: func(s *wire.Segment) { s.Has |= wire.OptAddAddr }})
@@ -210,7 +216,7 @@ func TestNoDuplicateACKs(t *testing.T) {
 // RFC 6298, Section 5.
 func TestRetransmissionTimeout(t *testing.T) {
 	for _, knobs := range [][]knob{nil, {noSACK}} {
-		h := newEstablished(t, knobs...)
+		h := newCounting(t, knobs...)
 		h.fill(3)
 		require.Equal(t, 300*time.Millisecond, h.s.RTO(), "SRTT 100 ms + 4 * RTTVAR 50 ms")
 		require.Equal(t, 300*time.Millisecond, h.advanceToDeadline())
@@ -238,7 +244,7 @@ func TestRetransmissionTimeout(t *testing.T) {
 func TestEachLostSegment(t *testing.T) {
 	for lost := range 10 {
 		for _, knobs := range [][]knob{nil, {noSACK}} {
-			h := newEstablished(t, knobs...)
+			h := newCounting(t, knobs...)
 			h.fill(10)
 			h.in(sackAck(lost))
 			for i := lost + 1; i < 10; i++ {
@@ -270,7 +276,7 @@ func TestEachLostSegment(t *testing.T) {
 // RFC 2018, Section 8: SACKed data is kept until it is acknowledged, and sent
 // again after a timeout, since the peer may have thrown it away.
 func TestRenegingReceiver(t *testing.T) {
-	h := newEstablished(t)
+	h := newCounting(t)
 	h.fill(5)
 	h.in(sackAck(0, [2]int{1, 5}))
 	h.want("fast retransmit", full(0))
@@ -284,7 +290,7 @@ func TestRenegingReceiver(t *testing.T) {
 }
 
 func TestSACKAfterTimeoutSavesRetransmissions(t *testing.T) {
-	h := newEstablished(t)
+	h := newCounting(t)
 	h.fill(10)
 	h.advanceToDeadline()
 	h.want("first", full(0))
@@ -298,7 +304,7 @@ func TestSACKAfterTimeoutSavesRetransmissions(t *testing.T) {
 }
 
 func TestGiveUp(t *testing.T) {
-	h := newEstablished(t, func(c *subflow.Config) { c.Retries = 4; c.MaxRTO = time.Second })
+	h := newCounting(t, func(c *subflow.Config) { c.Retries = 4; c.MaxRTO = time.Second })
 	h.fill(1)
 	var took []time.Duration
 	for h.s.State() == subflow.StateEstablished {
@@ -317,7 +323,7 @@ func TestGiveUp(t *testing.T) {
 // RFC 6298, Section 3 (Karn's algorithm): no measurement from what was sent
 // twice, and the backoff stays until there is one.
 func TestKarn(t *testing.T) {
-	h := newEstablished(t)
+	h := newCounting(t)
 	h.fill(1)
 	h.advanceToDeadline()
 	h.want("again", full(0))
@@ -334,7 +340,7 @@ func TestKarn(t *testing.T) {
 
 // RFC 6298, Sections 2.2 and 2.3, by hand.
 func TestRTTEstimator(t *testing.T) {
-	h := newEstablished(t) // R = 100 ms
+	h := newCounting(t) // R = 100 ms
 	for i, x := range []struct{ r, srtt, rttvar time.Duration }{
 		{180 * time.Millisecond, 110 * time.Millisecond, 57500 * time.Microsecond},
 		{30 * time.Millisecond, 100 * time.Millisecond, 63125 * time.Microsecond},
@@ -360,7 +366,7 @@ func TestRTOIsAtLeastMinRTO(t *testing.T) {
 // RFC 7323, Section 4: with timestamps a retransmission gives a measurement,
 // too.
 func TestTimestampsMeasureRetransmissions(t *testing.T) {
-	h := newEstablished(t, timestamps)
+	h := newCounting(t, timestamps)
 	h.fill(1)
 	h.advanceToDeadline()
 	h.drain()
@@ -372,7 +378,7 @@ func TestTimestampsMeasureRetransmissions(t *testing.T) {
 // RFC 3522: an ACK that echoes a timestamp from before the retransmission
 // proves it needless. The window comes back and the threshold rises.
 func TestSpuriousFastRetransmit(t *testing.T) {
-	h := newEstablished(t, timestamps, func(c *subflow.Config) { c.MTU += 12 })
+	h := newCounting(t, timestamps, func(c *subflow.Config) { c.MTU += 12 })
 	h.fill(10)
 	old := h.last.TSVal
 	h.now = h.now.Add(10 * time.Millisecond)
@@ -393,7 +399,7 @@ func TestSpuriousFastRetransmit(t *testing.T) {
 }
 
 func TestGenuineFastRetransmitIsNotUndone(t *testing.T) {
-	h := newEstablished(t, timestamps, func(c *subflow.Config) { c.MTU += 12 })
+	h := newCounting(t, timestamps, func(c *subflow.Config) { c.MTU += 12 })
 	h.fill(10)
 	h.now = h.now.Add(10 * time.Millisecond)
 	h.in(sackAck(0, [2]int{1, 5}))
@@ -405,7 +411,7 @@ func TestGenuineFastRetransmitIsNotUndone(t *testing.T) {
 }
 
 func TestSpuriousTimeout(t *testing.T) {
-	h := newEstablished(t, timestamps, func(c *subflow.Config) { c.MTU += 12 })
+	h := newCounting(t, timestamps, func(c *subflow.Config) { c.MTU += 12 })
 	h.fill(5)
 	old := h.last.TSVal
 	h.advanceToDeadline()
@@ -418,7 +424,7 @@ func TestSpuriousTimeout(t *testing.T) {
 }
 
 func TestDeliveryRate(t *testing.T) {
-	h := newEstablished(t)
+	h := newCounting(t)
 	h.ctl.cwnd = 10 * mss
 	h.fill(10)
 	h.now = h.now.Add(100 * time.Millisecond)
@@ -446,7 +452,7 @@ func TestDeliveryRate(t *testing.T) {
 }
 
 func TestAppLimited(t *testing.T) {
-	h := newEstablished(t)
+	h := newCounting(t)
 	h.drain()
 	h.fill(2)
 	h.now = h.now.Add(100 * time.Millisecond)
@@ -464,7 +470,7 @@ func TestAppLimited(t *testing.T) {
 }
 
 func TestUnsentIsTold(t *testing.T) {
-	h := newEstablished(t)
+	h := newCounting(t)
 	require.Equal(t, 10*mss, h.s.Room(h.now, 30*mss))
 	h.fill(10)
 	h.in(sackAck(2))

@@ -29,7 +29,6 @@ type receiver struct {
 	nxt     relSSN
 	edge    relSSN // right edge of what is accepted
 	offer   relSSN // right edge to be advertised, at most edge
-	wanted  relSSN // right edge last asked for by SetReceiveWindow
 	space   int    // largest window ever asked for
 	told    relSSN // right edge last advertised; 0 = no segment was sent
 	lastAck relSSN // Last.ACK.sent
@@ -45,6 +44,9 @@ type receiver struct {
 	quick  int           // segments still to be acknowledged at once
 	due    ackDue
 }
+
+// reports reports whether there is something to say in SACK blocks.
+func (r *receiver) reports() bool { return r.held.Len() > 0 || r.again.hi > 0 }
 
 // sackRange is a range [lo, hi) of the peer's numbers; empty when hi is 0.
 type sackRange struct{ lo, hi relSSN }
@@ -97,6 +99,9 @@ func (s *Subflow) receive(now mono.Time, seg *wire.Segment, num relSSN) {
 		s.rcv.due = ackNow
 		s.count.drops[reason.DropDuplicateData]++
 		return
+	}
+	if size > 0 {
+		s.noteCE(seg, size)
 	}
 	end := num + relSSN(size)
 	limit := s.rcv.edge
@@ -249,10 +254,10 @@ func (s *Subflow) putSACK(seg *wire.Segment, room int) {
 	if !s.snd.sack || n <= 0 {
 		return
 	}
-	used := 0
+	used, first := 0, 0
 	put := func(lo, hi relSSN) {
 		b := wire.SACKBlock{Left: lo.absolute(s.rcv.irs), Right: hi.absolute(s.rcv.irs)}
-		for _, old := range seg.SACK[:used] {
+		for _, old := range seg.SACK[first:used] {
 			if old == b {
 				return
 			}
@@ -263,6 +268,7 @@ func (s *Subflow) putSACK(seg *wire.Segment, room int) {
 	if a := s.rcv.again; a.hi > 0 {
 		put(a.lo, a.hi)
 		s.rcv.again = sackRange{}
+		first = 1 // may be repeated: that is how it is told from what is new
 	}
 	for _, at := range s.rcv.recent {
 		r, ok := s.rcv.held.Next(uint64(at))

@@ -91,7 +91,7 @@ func TestDSACK(t *testing.T) {
 	h.in(pkt{flags: ".", seq: 1, ack: 1, len: 100})
 	h.want("before the window", pkt{flags: ".", seq: 1, ack: 201, sack: [][2]int{{1, 101}, {301, 401}}})
 	h.in(pkt{flags: ".", seq: 301, ack: 1, len: 100})
-	h.want("beyond the hole", pkt{flags: ".", seq: 1, ack: 201, sack: [][2]int{{301, 401}}})
+	h.want("beyond the hole", pkt{flags: ".", seq: 1, ack: 201, sack: [][2]int{{301, 401}, {301, 401}}})
 	h.in(pkt{flags: ".", seq: 151, ack: 1, len: 100})
 	h.want("in part", pkt{flags: ".", seq: 1, ack: 251, sack: [][2]int{{151, 201}, {301, 401}}})
 	h.s.RequestAck()
@@ -184,12 +184,11 @@ func newEstablishedWithWindow(t *testing.T, window int) *harness {
 	return h
 }
 
-// RFC 9293, Section 3.8.6.2.2: with a buffer below two segments half of it is
-// worth telling.
+// With a buffer below two segments half of it is worth an ACK.
 func TestSmallReceiveBuffer(t *testing.T) {
 	h := newEstablishedWithWindow(t, 600)
 	h.in(pkt{flags: ".", seq: 1, ack: 1, len: 600})
-	h.s.SetReceiveWindow(200)
+	h.s.SetReceiveWindow(0)
 	h.want("full", pkt{flags: ".", seq: 1, ack: 601, wnd: closedWindow})
 	h.s.SetReceiveWindow(298)
 	h.wantIdle("less than half")
@@ -197,14 +196,16 @@ func TestSmallReceiveBuffer(t *testing.T) {
 	h.want("half", pkt{flags: ".", seq: 1, ack: 601, wnd: 300})
 }
 
-// A buffer that was made smaller than a segment is opened by a probe.
-func TestShrunkReceiveBuffer(t *testing.T) {
+// RFC 8684, Section 3.3.4: the connection's window is offered as it is, for
+// other subflows offer the same.
+func TestReceiveWindowIsOfferedAsSet(t *testing.T) {
 	h := newEstablishedWithWindow(t, 10000)
 	h.in(pkt{flags: ".", seq: 1, ack: 1, len: 10000})
-	h.s.SetReceiveWindow(500)
-	h.want("full", pkt{flags: ".", seq: 1, ack: 10001, wnd: closedWindow})
-	h.in(pkt{flags: ".", seq: 10000, ack: 1})
-	h.want("all there is", pkt{flags: ".", seq: 1, ack: 10001, wnd: 500})
+	for _, w := range []int{500, 502, 2, 10000, 9998} {
+		h.s.SetReceiveWindow(w)
+		h.s.RequestAck()
+		h.want("no steps", pkt{flags: ".", seq: 1, ack: 10001, wnd: w})
+	}
 }
 
 // What was offered is accepted, whatever is offered later.

@@ -15,6 +15,7 @@ func (s *Subflow) startRexmit(now mono.Time) {
 	if !s.timers.At(timerRexmit).Set() {
 		s.timers.Set(timerRexmit, now.Add(s.rtt.timeout()))
 	}
+	s.startUserTimeout(now)
 }
 
 // retimeRexmit stops or restarts the timer after an ACK.
@@ -27,6 +28,8 @@ func (s *Subflow) retimeRexmit(a *ack) {
 	switch {
 	case s.queue.total == 0:
 		s.timers.Stop(timerRexmit)
+		s.timers.Stop(timerReorder)
+		s.timers.Stop(timerTailProbe)
 	case a.advanced:
 		s.timers.Set(timerRexmit, a.now.Add(s.rtt.timeout()))
 	}
@@ -87,11 +90,24 @@ func (s *Subflow) loseAll(now mono.Time) {
 		sm := s.sample(&ack{now: now})
 		sm.InFlight = s.queue.total
 		sm.Lost = s.pipe()
-		s.ctl.OnLoss(cc.LossTimeout, sm)
-		s.rec.undo = undo{armed: undoWaits, by: cc.LossTimeout}
+		s.congested(cc.LossTimeout, sm)
+		s.beginUndo(cc.LossTimeout)
 	}
-	s.rate.lost += s.pipe()
-	s.queue.loseAll()
+	s.stopProbe()
+	before := s.pipe()
+	if s.rack.on && s.rec.timeouts == 1 {
+		s.markTimedOut(now)
+	} else {
+		// RFC 2018, Section 8: "the timeout might indicate that the data
+		// receiver has reneged". With RACK that shows in the ACKs, too, and the
+		// first timeout does not yet forget what was SACKed.
+		s.queue.loseAll()
+	}
+	s.rate.lost += before - s.pipe()
+	s.probeFate(now)
+	s.blackHole()
+	s.rec.pass = true
+	s.beginFRTO()
 	s.rec.phase = phaseLoss
 	s.rec.until = s.snd.nxt
 	s.rec.dupAcks, s.rec.guessed, s.rec.rescued = 0, 0, 0

@@ -130,6 +130,7 @@ func (s *Subflow) sampleRTT(a *ack) {
 		return
 	}
 	a.rtt = max(a.rtt, 1)
+	s.rack.noteRTT(a.now, a.rtt)
 	// Every second segment is acknowledged, and each ACK gives a sample.
 	s.rtt.sample(a.rtt, (s.queue.total/s.snd.mss+1)/2)
 }

@@ -21,6 +21,7 @@ const (
 type record struct {
 	lo, hi relSSN
 	sentAt mono.Time // last transmission
+	nth    uint64    // how many there had been of the subflow then, this one included
 	mss    int       // payload bytes of each packet that it travelled in
 	marks  mark
 	at     delivered // what was delivered when it was last sent
@@ -285,11 +286,15 @@ func (q *records) loseAll() {
 	q.edge, q.first = 0, 0
 }
 
-// unlose takes back that records are lost which were not sent again.
-func (q *records) unlose() {
+// unlose takes back that records are lost which were not sent again since, and
+// calls again with each that had been before.
+func (q *records) unlose(again func(*record)) {
 	for i := range q.len() {
 		if r := q.get(i); r.marks&(markSACKed|markLost|markAgain) == markLost {
 			q.mark(r, 0, markLost)
+			if r.marks&markTwice != 0 {
+				again(r)
+			}
 		}
 	}
 	q.edge = 0

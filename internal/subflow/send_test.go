@@ -162,7 +162,7 @@ func TestZeroWindowProbesUnanswered(t *testing.T) {
 // The window closes while data is queued here, and shrinks under data in
 // flight.
 func TestShrinkingPeerWindow(t *testing.T) {
-	h := newEstablished(t, func(c *subflow.Config) { c.Retries = 3 })
+	h := newCounting(t, func(c *subflow.Config) { c.Retries = 3 })
 	h.ctl.cwnd = 2 * mss
 	h.push(4 * mss)
 	require.Equal(t, 2*mss, h.drain())
@@ -246,10 +246,11 @@ func TestNoKeepAliveWithDataInFlight(t *testing.T) {
 	h := newEstablished(t, func(c *subflow.Config) {
 		c.KeepAlive = subflow.KeepAlive{Idle: time.Second, Interval: time.Second, Count: 1}
 	})
-	h.fill(1)
+	h.push(500)
+	h.drain()
 	h.advance(20 * time.Second)
 	h.wantState(subflow.StateEstablished)
-	h.want("only what is lost", pkt{flags: ".", seq: 1, ack: 1, len: mss})
+	h.want("only what is lost", pkt{flags: ".", seq: 1, ack: 1, len: 500})
 	h.wantIdle("no probe")
 }
 

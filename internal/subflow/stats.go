@@ -11,7 +11,9 @@ import (
 type counters struct {
 	bytesSent, bytesAcked, bytesReceived, bytesRetransmitted uint64
 	segsSent, segsReceived, segsRetransmitted                uint64
-	timeouts, recoveries, spurious                           uint64
+	timeouts, probes, recoveries, spurious, dsacks           uint64
+	mtuProbes, blackHoles                                    uint64
+	cePackets, ceBytes, marked                               uint64
 	drops                                                    [reason.NumDrops]uint64
 }
 
@@ -33,7 +35,7 @@ func (s *Subflow) Snapshot() Snapshot {
 	return Snapshot{
 		SRTT: s.rtt.srtt, RTTVar: s.rtt.rttvar, MinRTT: s.rtt.min,
 		Cwnd: s.cwnd(), InFlight: s.pipe(), Queued: s.snd.queued(), MSS: s.snd.mss,
-		PacingRate: s.ctl.State().PacingRate, DeliveryRate: s.rate.last, LossRate: s.rate.lossRate,
+		PacingRate: s.pacingRate(), DeliveryRate: s.rate.last, LossRate: s.rate.lossRate,
 		LastSend: s.snd.lastAt,
 	}
 }
@@ -46,6 +48,7 @@ type Stats struct {
 	Backoff       int           // consecutive timeouts
 	Ssthresh      float64       // bytes; +Inf before the first loss
 	DupThresh     int
+	MTU           int // bytes of TCP header, options and payload that packets may have
 	PeerWindow    int // bytes from the last acknowledged one on
 	ReceiveWindow int // bytes that would be accepted
 	OutOfOrder    int // bytes received beyond a hole
@@ -58,8 +61,16 @@ type Stats struct {
 	SegsReceived       uint64
 	SegsRetransmitted  uint64
 	Timeouts           uint64 // retransmission timeouts
+	Probes             uint64 // tail loss probes (RFC 8985)
 	Recoveries         uint64 // fast recoveries begun
 	Spurious           uint64 // timeouts and recoveries that proved needless
+
+	DSACKs      uint64 // ACKs that reported duplicates
+	MTUProbes   uint64 // of the path MTU (RFC 8899)
+	BlackHoles  uint64 // falls back to small packets
+	CEPackets   uint64 // packets received with a CE mark (RFC 3168)
+	CEBytes     uint64 // payload of those
+	BytesMarked uint64 // payload acknowledged by ACKs with ECE
 
 	Drops [reason.NumDrops]uint64 // segments, or parts of them, ignored
 }
@@ -75,7 +86,9 @@ func (s *Subflow) Stats() Stats {
 		BytesSent:  c.bytesSent, BytesAcked: c.bytesAcked, BytesReceived: c.bytesReceived,
 		BytesRetransmitted: c.bytesRetransmitted,
 		SegsSent:           c.segsSent, SegsReceived: c.segsReceived, SegsRetransmitted: c.segsRetransmitted,
-		Timeouts: c.timeouts, Recoveries: c.recoveries, Spurious: c.spurious,
+		Timeouts: c.timeouts, Probes: c.probes, Recoveries: c.recoveries, Spurious: c.spurious, DSACKs: c.dsacks,
+		MTU: s.snd.mtu, MTUProbes: c.mtuProbes, BlackHoles: c.blackHoles,
+		CEPackets: c.cePackets, CEBytes: c.ceBytes, BytesMarked: c.marked,
 		Drops: c.drops,
 	}
 }

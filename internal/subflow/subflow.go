@@ -23,6 +23,9 @@ type Config struct {
 	// MTU is how many bytes of TCP header, options and payload one packet of
 	// the path can carry; at least 100.
 	MTU int
+	// StartMTU is the size to begin with, while larger packets, up to MTU, are
+	// probed for (RFC 8899); 0 = MTU.
+	StartMTU int
 	// SegmentMax is how many payload bytes a super-segment may have; less
 	// than MSS means one packet each.
 	SegmentMax int
@@ -31,9 +34,16 @@ type Config struct {
 	MaxWindow int
 	Room      Room
 
+	// Pacing spreads what is sent over the round trip also where the congestion
+	// control names no rate: at twice the congestion window a round trip in
+	// slow start and 1.2 times after.
+	Pacing bool
+
 	NoTimestamps bool // neither offer nor accept timestamps (RFC 7323)
 	NoSACK       bool // neither offer nor accept SACK (RFC 2018)
+	NoRACK       bool // find losses by DupThresh alone, without RACK-TLP (RFC 8985)
 	Nagle        bool // RFC 9293, Section 3.7.4
+	ECN          bool // offer and accept Explicit Congestion Notification (RFC 3168)
 
 	InitialRTO time.Duration // 0 = 1 s
 	// MinRTO is the least retransmission timeout, 0 = 200 ms.
@@ -43,13 +53,22 @@ type Config struct {
 	SYNRetries int           // how often SYN and SYN/ACK are sent again before giving up; 0 = 6
 	Retries    int           // how often data, FIN and window probes are; 0 = 15
 
+	// UserTimeout is how long what was sent may stay unacknowledged, before the
+	// subflow ends with CloseTimeout (RFC 5482); 0 = as long as the retries.
+	// The peer is not told.
+	UserTimeout time.Duration
+
+	// ChallengeACKs is how many segments a second that carry nothing for us are
+	// answered (RFC 5961, Section 7); 0 = 10.
+	ChallengeACKs int
+
 	DelayedACK time.Duration // 0 = 40 ms; negative = acknowledge at once
 	KeepAlive  KeepAlive
 	// FinWait2 bounds how long a subflow whose FIN is acknowledged waits for
 	// the peer's FIN without receiving data; 0 = 60 s.
 	FinWait2 time.Duration
 
-	DupThresh     int // duplicate ACKs that mean a loss; 0 = 3
+	DupThresh     int // duplicate ACKs that mean a loss; 0 = 3. RACK relies on it until it sees reordering
 	InitialWindow int // segments, also of the window after idleness; 0 = 10
 	// InitialSsthresh is for whoever makes the controller, in bytes; 0 = none.
 	// The subflow itself does not look at it.
@@ -95,6 +114,7 @@ func orDefault[T int | time.Duration](v, def T) T {
 // and every size within its bounds.
 func (c Config) withDefaults() Config {
 	c.MTU = max(c.MTU, minMTU)
+	c.StartMTU = min(max(orDefault(c.StartMTU, c.MTU), minMTU), c.MTU)
 	c.MaxWindow = min(orDefault(c.MaxWindow, 65535), 65535<<maxShift)
 	c.InitialRTO = orDefault(c.InitialRTO, time.Second)
 	c.MinRTO = orDefault(c.MinRTO, 200*time.Millisecond)
@@ -102,6 +122,7 @@ func (c Config) withDefaults() Config {
 	c.SYNRetries = orDefault(c.SYNRetries, 6)
 	c.Retries = orDefault(c.Retries, 15)
 	c.DelayedACK = orDefault(c.DelayedACK, 40*time.Millisecond)
+	c.ChallengeACKs = orDefault(c.ChallengeACKs, 10)
 	c.FinWait2 = orDefault(c.FinWait2, 60*time.Second)
 	c.DupThresh = orDefault(c.DupThresh, 3)
 	c.InitialWindow = orDefault(c.InitialWindow, 10)
@@ -133,14 +154,18 @@ type Subflow struct {
 	state  State
 	active bool // we sent the first SYN
 
-	snd   sender
-	queue records
-	rcv   receiver
-	ts    timestamps
-	rtt   estimator
-	rec   recovery
-	rate  delivery
-	shown cc.Sample // what the controller was shown last
+	snd    sender
+	queue  records
+	rcv    receiver
+	ts     timestamps
+	rtt    estimator
+	rec    recovery
+	rack   rack
+	pace   pacer
+	search search
+	ecn    ecn
+	rate   delivery
+	shown  cc.Sample // what the controller was shown last
 
 	timers  timer.Table[timerKind]
 	alive   liveness
@@ -173,7 +198,9 @@ func Accept(now mono.Time, cfg Config, ctl cc.Controller, syn *wire.Segment) *Su
 func newSubflow(cfg Config, ctl cc.Controller) *Subflow {
 	cfg = cfg.withDefaults()
 	s := &Subflow{cfg: cfg, ctl: ctl}
-	s.snd = sender{iss: cfg.ISS, end: 1, peerMSS: defaultMSS(cfg.Remote.Addr()), mtu: cfg.MTU}
+	s.limiter.most = cfg.ChallengeACKs
+	s.snd = sender{iss: cfg.ISS, end: 1, peerMSS: defaultMSS(cfg.Remote.Addr()), mtu: cfg.StartMTU}
+	s.search.top = cfg.MTU
 	s.rcv = receiver{nxt: 1, lastAck: 1, q: stream.NewRecvQ(0), quick: quickACKs}
 	s.SetReceiveWindow(min(cfg.MaxWindow, 65535))
 	s.rtt = estimator{rto: cfg.InitialRTO, least: cfg.MinRTO, most: cfg.MaxRTO}

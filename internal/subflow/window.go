@@ -65,7 +65,19 @@ func (s *Subflow) Room(now mono.Time, waiting int) int {
 	mss, queued := s.snd.mss, s.snd.queued()
 	idle := s.queue.total == 0 && queued == 0
 	window := s.snd.usable()
-	n := min(waiting, window, s.budget()-queued-s.queue.pending)
+	n := min(waiting, window, s.budget(now)-queued-s.queue.pending)
+	if first := s.frtoData(); first > 0 {
+		n = min(waiting, window, s.budget(now)-queued, first-queued)
+	}
+	if probe := s.probeWanted(now); probe > 0 && queued == 0 && waiting >= probe {
+		// A probe is one packet, and must not be cut by a border.
+		switch {
+		case n >= probe:
+			return max(probe, n-n%mss)
+		case !idle:
+			return 0
+		}
+	}
 	// RFC 9293, Section 3.7.4: "If there is unacknowledged data (i.e., SND.NXT
 	// > SND.UNA), then the sending TCP endpoint buffers all user data [...]
 	// until the outstanding data has been acknowledged or until the TCP
@@ -135,7 +147,8 @@ func (s *Subflow) persistAfter() time.Duration {
 // send acknowledgments in response to the probe segments, the sending TCP peer
 // MUST allow the connection to stay open (MUST-37)."
 func (s *Subflow) onPersist(now mono.Time) {
-	if s.alive.unanswered > s.cfg.Retries {
+	if s.alive.unanswered > s.cfg.Retries ||
+		s.cfg.UserTimeout > 0 && s.alive.unanswered > 0 && now.Sub(s.alive.lastHeard) >= s.cfg.UserTimeout {
 		s.giveUp()
 		return
 	}
@@ -187,45 +200,29 @@ func (r *receiver) window() uint16 {
 // set (i.e., a <SYN> or <SYN,ACK>) MUST NOT be scaled."
 func (r *receiver) unscaled() uint16 { return uint16(min(max(r.offer-r.nxt, 0), 65535)) }
 
-// open moves the right edge as far as it may.
-func (r *receiver) open() {
-	r.offer = max(r.offer, r.wanted)
-	r.edge = max(r.edge, r.offer)
-}
-
 // SetReceiveWindow sets how many bytes from RCV.NXT on may come. What was
-// once offered is accepted ever after. The right edge moves right only by
-// steps worth telling; if the peer may be waiting for the news, an ACK becomes
-// due.
+// once offered is accepted ever after. If the peer may be waiting for the news,
+// an ACK becomes due.
 //
-// RFC 9293, Section 3.8.6.2.2: "keep RCV.NXT+RCV.WND fixed until the reduction
-// satisfies: RCV.BUFF - RCV.USER - RCV.WND >= min( Fr * RCV.BUFF, Eff.snd.MSS
-// )". RCV.BUFF is the largest window ever set. Should the buffer have become
-// smaller than a step, the peer's window probe opens what there is.
-// Deviation: Section 3.8.6 says not to shrink the window (SHLD-14). What this
-// subflow offers is the window of the connection (RFC 8684, Section 3.3.4),
-// which what arrives on other subflows makes smaller.
+// The caller moves the window by steps worth telling (RFC 9293, Section
+// 3.8.6.2.2): it is the connection's, and all its subflows have to offer the
+// same (RFC 8684, Section 3.3.4).
+// Deviation: RFC 9293, Section 3.8.6, says not to shrink the window (SHLD-14).
+// What arrives on other subflows makes it smaller here.
 func (s *Subflow) SetReceiveWindow(bytes int) {
 	r := &s.rcv
 	bytes = min(max(bytes, 0), s.cfg.MaxWindow)
-	edge := r.nxt + relSSN(bytes)
-	r.wanted = edge
+	r.offer = r.nxt + relSSN(bytes)
 	if r.told == 0 {
-		r.edge, r.offer, r.space = edge, edge, bytes // nothing was promised yet
+		r.edge, r.space = r.offer, bytes // nothing was promised yet
 		return
 	}
 	r.space = max(r.space, bytes)
-	if edge <= r.offer {
-		r.offer = edge
-		return
-	}
-	if edge-r.offer < relSSN(min(r.space/2, s.snd.mss)) {
-		return
-	}
-	r.open()
+	r.edge = max(r.edge, r.offer)
 	// The ACK is due when the peer knows of less than half of what is open.
 	news := r.nxt + relSSN(r.window())<<r.shift
-	if news > r.told && news-r.nxt >= 2*(r.told-r.nxt) {
+	step := max(relSSN(min(r.space/2, s.snd.mss)), 1)
+	if news-r.told >= step && news-r.nxt >= 2*(r.told-r.nxt) {
 		s.RequestAck()
 	}
 }
