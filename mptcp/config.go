@@ -42,6 +42,12 @@ type Config struct {
 	// Linux has them off by default, too.
 	Checksum bool
 
+	// DenyJoinInitial asks peers not to open further subflows to the address
+	// and port here that a connection began with, but only to those that are
+	// announced: for a server behind a load balancer, which would send them
+	// elsewhere (flag C of RFC 8684, Section 3.1).
+	DenyJoinInitial bool
+
 	// MaxSubflows is how many subflows a connection may have, the first
 	// included; 0 means 8, at most 64.
 	MaxSubflows int
@@ -142,16 +148,17 @@ func (c *Config) forHost() (host.ConnConfig, error) {
 		return host.ConnConfig{}, err
 	}
 	hc := host.ConnConfig{
-		Plain:         c.Plain,
-		RequireMPTCP:  !c.Plain && c.Fallback == FallbackRefuse,
-		Checksum:      c.Checksum,
-		Scheduler:     c.Scheduler,
-		Congestion:    c.Congestion,
-		PathManager:   c.PathManager,
-		Limits:        pathmgr.Limits{Subflows: c.MaxSubflows, Accepted: c.MaxRemotes},
-		ReadBuffer:    c.readBuffer(),
-		WriteBuffer:   c.writeBuffer(),
-		OrphanTimeout: c.OrphanTimeout,
+		Plain:           c.Plain,
+		RequireMPTCP:    !c.Plain && c.Fallback == FallbackRefuse,
+		Checksum:        c.Checksum,
+		DenyJoinInitial: c.DenyJoinInitial,
+		Scheduler:       c.Scheduler,
+		Congestion:      c.Congestion,
+		PathManager:     c.PathManager,
+		Limits:          pathmgr.Limits{Subflows: c.MaxSubflows, Accepted: c.MaxRemotes},
+		ReadBuffer:      c.readBuffer(),
+		WriteBuffer:     c.writeBuffer(),
+		OrphanTimeout:   c.OrphanTimeout,
 	}
 	keep := newKeepAlive(c.KeepAlive)
 	keep.forHost(&hc)

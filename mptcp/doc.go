@@ -24,8 +24,25 @@
 // without any. With a peer, or through a box on the way, that knows no MPTCP a
 // connection is plain TCP; that is no error: Conn.Info says so.
 //
-// Data is sent in the clear and MPTCP's keys are, too: for secrecy use TLS over
-// a Conn.
+// # Security
+//
+// Who cannot see a connection's packets cannot harm it by forging some:
+// sequence numbers, keys and tokens are hard to guess, MPTCP's signals count
+// only in segments that pass TCP's checks (RFC 9293, RFC 5961), joins and
+// announced addresses are proved by HMAC, and what peers can make a Stack
+// remember is bounded. A flood of SYNs is answered by SYN cookies, which carry
+// MPTCP; Stack.Counters tells of all that was refused.
+//
+// Who sees packets is another matter. MPTCP neither encrypts nor
+// authenticates data, and the keys of a connection cross the network in the
+// clear when it begins: whoever reads that first handshake can join the
+// connection, announce addresses, or close it, from anywhere and for as long as
+// it lives. Who reads only a later subflow's handshake learns no key. A box on
+// a path can read, change and drop what passes there; DSS checksums
+// (Config.Checksum) detect accidents, not intent. It can also remove MPTCP's
+// options and so reduce a connection to plain TCP: Config.Fallback can refuse
+// that. Tokens and IDs of addresses let an observer tell that subflows belong
+// together. For secrecy and integrity use TLS over a Conn.
 //
 // What *net.TCPConn has and Conn lacks is what needs a file descriptor:
 // SyscallConn, File and buffer sizes that change.

@@ -89,6 +89,27 @@ func TestFallbackRefused(t *testing.T) {
 	})
 }
 
+// TestFallbackRefusedWhereMPTCPIsDropped: a dial that must be MPTCP offers
+// nothing else, even where others have learnt to.
+func TestFallbackRefusedWhereMPTCPIsDropped(t *testing.T) {
+	inBubble(t, setup{links: []link.Config{delayed}}, func(p *pair) {
+		p.links[0].SetFilter(func(seg *wire.Segment) bool {
+			return seg.Flags != wire.SYN || seg.Has&wire.OptMPCapable == 0
+		})
+		l := p.listen()
+		defer l.Close()
+		p.dial()
+		d := mptcp.Dialer{Stack: p.client.Stack, Config: &mptcp.Config{Fallback: mptcp.FallbackRefuse}}
+		_, err := d.DialContext(p.Context(), "mptcp", p.target().String())
+		require.ErrorIs(p, err, mptcp.ErrFallback)
+		p.links[0].SetFilter(nil)
+		c, err := d.DialMPTCP(p.Context(), p.target())
+		require.NoError(p, err)
+		p.conns = append(p.conns, c)
+		require.True(p, c.Info().MPTCP)
+	})
+}
+
 func TestFallbackIsLogged(t *testing.T) {
 	var reasons []string
 	cfg := &mptcp.Config{Trace: &mptcp.Trace{

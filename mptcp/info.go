@@ -27,6 +27,16 @@ type Info struct {
 	BytesDuplicate  uint64 // received again
 	BytesReinjected uint64 // sent again on another subflow
 
+	// Sums over all subflows, those that have ended included.
+	BytesRetransmitted    uint64 // sent again on the same subflow
+	SegmentsSent          uint64 // a super-segment counts once
+	SegmentsReceived      uint64
+	SegmentsRetransmitted uint64
+	Timeouts              uint64 // of retransmission
+
+	// Drops are segments, or parts of them, that were ignored, by reason.
+	Drops map[string]uint64
+
 	Unsent     int // bytes written and never sent
 	Unacked    int // bytes sent and not acknowledged by the peer's connection
 	Readable   int // bytes that can be read
@@ -48,6 +58,10 @@ func (c *Conn) Info() Info {
 		Unsent:          i.Unsent, Unacked: i.Unacked, Readable: i.Readable, OutOfOrder: i.OutOfOrder,
 		SendWindow: i.SendWindow,
 	}
+	t := c.core.SubflowTotals()
+	info.BytesRetransmitted, info.SegmentsRetransmitted = t.BytesRetransmitted, t.SegmentsRetransmitted
+	info.SegmentsSent, info.SegmentsReceived, info.Timeouts = t.SegmentsSent, t.SegmentsReceived, t.Timeouts
+	info.Drops = dropsByName(&i.Stats.Drops, &t.Drops)
 	if i.Fallback != reason.FallbackNone {
 		info.Fallback = i.Fallback.String()
 	}
@@ -134,23 +148,45 @@ type Counters struct {
 	Accepted uint64 // connections begun by peers
 	Joined   uint64 // subflows begun by peers
 
-	ResetsSent uint64            // to segments of no connection
-	Drops      map[string]uint64 // segments dropped before they reached a connection, by reason
+	ResetsSent uint64 // to segments of no connection
+	// Drops are segments, or parts of them, that were ignored, by reason. What
+	// connections ignore is added when something happens to them, what
+	// subflows do when they end.
+	Drops map[string]uint64
 
-	Conns    int // connections now, those being closed included
-	TimeWait int // subflows in TIME-WAIT now
+	// MIB are counters by the names that Linux has for them: those of MPTCP in
+	// /proc/net/netstat, and those of SYN cookies. A name of Linux that is
+	// missing has no counterpart.
+	MIB map[string]uint64
+
+	Conns         int // connections now, those being closed included
+	TimeWait      int // subflows in TIME-WAIT now
+	HalfOpen      int // connections begun by peers, in their handshake now
+	HalfOpenJoins int // subflows begun by peers, in their handshake now
 }
 
 // countersOf adds the drops that the host did not see to what it counted.
 func countersOf(h host.Counters, drops *[reason.NumDrops]uint64) Counters {
 	c := Counters{
 		Dialed: h.Dialed, Accepted: h.Accepted, Joined: h.Joined, ResetsSent: h.ResetsSent,
-		Drops: make(map[string]uint64), Conns: h.Conns, TimeWait: h.TimeWait,
+		Drops: dropsByName(&h.Drops, &h.ConnDrops, drops), MIB: make(map[string]uint64, host.NumMIBs),
+		Conns: h.Conns, TimeWait: h.TimeWait, HalfOpen: h.HalfOpen, HalfOpenJoins: h.HalfOpenJoins,
 	}
-	for r := range reason.NumDrops {
-		if n := h.Drops[r] + drops[r]; n > 0 {
-			c.Drops[r.String()] = n
-		}
+	for m := range host.NumMIBs {
+		c.MIB[m.String()] = h.MIB[m]
 	}
 	return c
+}
+
+// dropsByName sums up counts and gives those that are not 0 their names.
+func dropsByName(counts ...*[reason.NumDrops]uint64) map[string]uint64 {
+	all := make(map[string]uint64)
+	for _, of := range counts {
+		for r, n := range of {
+			if n > 0 {
+				all[reason.Drop(r).String()] += n
+			}
+		}
+	}
+	return all
 }

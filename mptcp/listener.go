@@ -15,8 +15,10 @@ type ListenConfig struct {
 	Stack  *Stack
 	Config *Config // of accepted connections; nil = the Stack's
 
-	// Backlog is how many connections may wait for Accept, those in their
-	// handshake included; 0 means 128, at most 4096. Further SYNs are ignored.
+	// Backlog is how many connections may wait for Accept; 0 means 128, at
+	// most 4096. Further SYNs are ignored. Half as many may be in their
+	// handshake: SYNs beyond that are answered by SYN cookies, which carry
+	// MPTCP but no memory.
 	Backlog int
 }
 

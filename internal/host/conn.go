@@ -8,6 +8,7 @@ import (
 	"github.com/gomptcp/gomptcp/internal/mpconn"
 	"github.com/gomptcp/gomptcp/internal/pathmgr"
 	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/subflow"
 )
 
 // Conn is a connection and what its host knows about it. The wake-ups of its
@@ -19,19 +20,24 @@ type Conn struct {
 	// User is the driver's handle.
 	User any
 
-	cfg    *ConnConfig
-	first  tuple // of the first subflow
-	active bool
+	cfg     *ConnConfig
+	first   tuple // of the first subflow
+	active  bool
+	offered dialMode // of an active one
 
 	// Guarded by the host's lock.
 	tuples       []tuple
 	token        key.Token
 	hasToken     bool
+	estab        bool      // counted as speaking MPTCP
 	index        int       // in Host.conns; -1 = not there
 	listener     *Listener // until Accept
 	openingIndex int       // in listener.opening; -1 = not there
+	joining      []int     // subflows begun by the peer in their handshake
 
 	// Guarded by the connection's lock.
+	tally   tally
+	ended   SubflowTotals // of subflows that are no more
 	policy  pathmgr.Policy
 	remotes []pathmgr.Remote // the peer's addresses that may be joined
 	wake    mono.Time        // when the policy wants a Tick
@@ -51,7 +57,38 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 }
 
 // HasEvents reports whether Step has something to do.
-func (c *Conn) HasEvents() bool { return c.tick || c.Conn.HasEvents() }
+func (c *Conn) HasEvents() bool { return c.tick || c.tally.any || c.Conn.HasEvents() }
+
+// SubflowTotals are sums over all subflows that a connection ever had.
+type SubflowTotals struct {
+	SegmentsSent, SegmentsReceived, SegmentsRetransmitted uint64
+	BytesRetransmitted                                    uint64
+	Timeouts                                              uint64
+	Drops                                                 [reason.NumDrops]uint64
+}
+
+func (t *SubflowTotals) add(s *subflow.Stats) {
+	t.SegmentsSent += s.SegsSent
+	t.SegmentsReceived += s.SegsReceived
+	t.SegmentsRetransmitted += s.SegsRetransmitted
+	t.BytesRetransmitted += s.BytesRetransmitted
+	t.Timeouts += s.Timeouts
+	for d, n := range s.Drops {
+		t.Drops[d] += n
+	}
+}
+
+// SubflowTotals returns the sums up to now.
+func (c *Conn) SubflowTotals() SubflowTotals {
+	t := c.ended
+	all := c.AppendSubflows(nil)
+	for i := range all {
+		if all[i].Close == reason.CloseNone {
+			t.add(&all[i].TCP)
+		}
+	}
+	return t
+}
 
 // Active reports whether this side opened the connection.
 func (c *Conn) Active() bool { return c.active }
@@ -73,30 +110,47 @@ func (h *Host) newConn(cfg *ConnConfig, t tuple) *Conn {
 
 // connConfig returns what the connection proper is made from.
 func (h *Host) connConfig(c *Conn) *mpconn.Config {
-	cfg := &mpconn.Config{
-		Local: c.first.local, Remote: c.first.remote,
-		Plain:       c.cfg.Plain,
-		Checksum:    c.cfg.Checksum,
-		Subflow:     c.cfg.Subflow,
-		Scheduler:   c.cfg.Scheduler,
-		Congestion:  c.cfg.Congestion,
-		Alloc:       h.cfg.Alloc,
-		Path:        h.cfg.Path,
-		ISS:         h.iss,
-		Rand:        h.cfg.Rand,
-		ReadBuffer:  c.cfg.ReadBuffer,
-		WriteBuffer: c.cfg.WriteBuffer,
-		MaxSubflows: c.limits().Subflows, MaxRemotes: c.limits().Accepted,
-		OrphanTimeout: c.cfg.OrphanTimeout,
+	cfg := h.baseConfig(c)
+	switch c.offered {
+	case dialPlain:
+		cfg.Plain, cfg.PlainWhy = true, reason.FallbackBlackhole
+	case dialProbes:
+		cfg.SYNsWithMPTCP = 1
 	}
-	if !cfg.Plain {
-		k, ok := h.newKey()
+	if cfg.Plain {
+		return cfg
+	}
+	k, ok := h.newKey()
+	if !ok {
 		// RFC 8684, Section 3.1: "if uniqueness is not met and there is no way
 		// to generate an alternative verifiable key, then the connection MUST
 		// fall back to using regular TCP".
-		cfg.Key, cfg.Plain = k, !ok
+		cfg.Plain, cfg.PlainWhy = true, reason.FallbackCollision
+		h.count(MIBMPFallbackTokenInit)
 	}
+	cfg.Key = k
 	return cfg
+}
+
+// baseConfig returns what the connection proper is made from, but for its key.
+func (h *Host) baseConfig(c *Conn) *mpconn.Config {
+	return &mpconn.Config{
+		Local: c.first.local, Remote: c.first.remote,
+		Plain:           c.cfg.Plain,
+		Checksum:        c.cfg.Checksum,
+		DenyJoinInitial: c.cfg.DenyJoinInitial,
+		Subflow:         c.cfg.Subflow,
+		Scheduler:       c.cfg.Scheduler,
+		Congestion:      c.cfg.Congestion,
+		Alloc:           h.cfg.Alloc,
+		Path:            h.cfg.Path,
+		ISS:             h.iss,
+		Rand:            h.cfg.Rand,
+		ReadBuffer:      c.cfg.ReadBuffer,
+		WriteBuffer:     c.cfg.WriteBuffer,
+		MaxSubflows:     c.limits().Subflows, MaxRemotes: c.limits().Accepted,
+		OrphanTimeout: c.cfg.OrphanTimeout,
+	}
 }
 
 // limits returns the bounds of the connection's subflows and addresses.
@@ -116,6 +170,8 @@ func (h *Host) register(c *Conn, t tuple) {
 func (h *Host) unregister(c *Conn) {
 	h.tuples.unbindAll(c)
 	h.tokens.release(c)
+	h.joining -= len(c.joining)
+	c.joining = nil
 	if c.listener != nil {
 		c.listener.remove(c)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/mpconn"
 	"github.com/gomptcp/gomptcp/internal/pathmgr"
+	"github.com/gomptcp/gomptcp/internal/reason"
 )
 
 // DialArgs say what to connect to.
@@ -25,7 +26,7 @@ func (h *Host) Dial(now mono.Time, a DialArgs) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := h.sourcePort(local, a.Local.Port(), a.Remote)
+	port, err := h.sourcePort(now, c.cfg, local, a.Local.Port(), a.Remote)
 	if err != nil {
 		return nil, err
 	}
@@ -33,9 +34,21 @@ func (h *Host) Dial(now mono.Time, a DialArgs) (*Conn, error) {
 	if !peerAddr(c.first.local, c.first.remote) {
 		return nil, ErrNoRoute
 	}
-	c.Conn = mpconn.Dial(now, h.connConfig(c))
+	h.offer(now, c)
+	cfg := h.connConfig(c)
+	if w := h.timeWait.get(c.first); w != nil {
+		withISS(cfg, c.first, (*w).issAfter)
+		h.timeWait.remove(c.first)
+	}
+	c.Conn = mpconn.Dial(now, cfg)
 	h.register(c, c.first)
 	h.counters.Dialed++
+	switch {
+	case c.offered == dialPlain:
+		h.count(MIBMPCapableSYNTXDisabled)
+	case c.Fallback() == reason.FallbackNone:
+		h.count(MIBMPCapableSYNTX)
+	}
 	return c, nil
 }
 
@@ -84,10 +97,14 @@ func (h *Host) sourceFor(remote netip.Addr) (netip.Addr, error) {
 	return backup, nil
 }
 
-// sourcePort returns the wanted port if the tuple is free, or chooses one.
-func (h *Host) sourcePort(local netip.Addr, want uint16, remote netip.AddrPort) (uint16, error) {
+// sourcePort returns the wanted port if the tuple is free, or chooses one:
+// if need be, one whose tuple has been in TIME-WAIT for long enough.
+func (h *Host) sourcePort(now mono.Time, cfg *ConnConfig, local netip.Addr, want uint16, remote netip.AddrPort) (uint16, error) {
 	if want == 0 {
 		p, ok := h.ephemeral(local, remote)
+		if !ok && !cfg.Subflow.NoTimestamps {
+			p, ok = h.reusedPort(now, local, remote)
+		}
 		if !ok {
 			return 0, ErrNoPort
 		}
@@ -132,5 +149,6 @@ func (h *Host) Open(now mono.Time, c *Conn, a mpconn.OpenArgs) (id int, err erro
 		return 0, ErrNotOpened
 	}
 	h.tuples.bind(tuple{a.Local, a.Remote}, c, id)
+	h.count(MIBMPJoinSynTx)
 	return id, nil
 }

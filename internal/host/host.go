@@ -50,6 +50,11 @@ type Config struct {
 	TimeWait                 time.Duration // 0 = 60 s
 	MaxTimeWait              int           // subflows in TIME-WAIT at most; 0 = 16384
 
+	// MaxHalfOpen is how many connections of all listeners may be in their
+	// handshake before SYNs are answered by cookies, and how many joins may;
+	// 0 = 1024.
+	MaxHalfOpen int
+
 	// Observe, if set, is told every event of every connection after the
 	// tables have followed it. It must not call back.
 	Observe func(now mono.Time, c *Conn, e mpconn.Event)
@@ -70,36 +75,45 @@ func (cfg Config) withDefaults() Config {
 	if cfg.MaxTimeWait <= 0 {
 		cfg.MaxTimeWait = defaultMaxTimeWait
 	}
+	if cfg.MaxHalfOpen <= 0 {
+		cfg.MaxHalfOpen = defaultMaxHalfOpen
+	}
 	return cfg
 }
 
 // ConnConfig is what the user chooses for a connection, or for those of a
 // listener.
 type ConnConfig struct {
-	Plain         bool // plain TCP
-	RequireMPTCP  bool // end the connection rather than fall back to plain TCP
-	Checksum      bool // ask for DSS checksums
-	Scheduler     scheduler.Factory
-	Congestion    cc.Factory
-	PathManager   pathmgr.Factory // nil = the connection keeps its first subflow
-	Limits        pathmgr.Limits  // of the path manager and of the connection itself
-	ReadBuffer    int             // bytes; 0 = mpconn's default
-	WriteBuffer   int             // bytes; 0 = mpconn's default
-	OrphanTimeout time.Duration   // 0 = mpconn's default
-	Subflow       subflow.Config  // knobs
+	Plain           bool // plain TCP
+	RequireMPTCP    bool // end the connection rather than fall back to plain TCP
+	Checksum        bool // ask for DSS checksums
+	DenyJoinInitial bool // ask peers not to join the first subflow's address and port here
+	Scheduler       scheduler.Factory
+	Congestion      cc.Factory
+	PathManager     pathmgr.Factory // nil = the connection keeps its first subflow
+	Limits          pathmgr.Limits  // of the path manager and of the connection itself
+	ReadBuffer      int             // bytes; 0 = mpconn's default
+	WriteBuffer     int             // bytes; 0 = mpconn's default
+	OrphanTimeout   time.Duration   // 0 = mpconn's default
+	Subflow         subflow.Config  // knobs
 }
 
 // Counters are what a host did since it was made.
 type Counters struct {
 	Dialed, Accepted, Joined uint64
-	TokenCollisions          uint64 // keys drawn anew
-	ResetsSent               uint64 // to segments without a connection
-	RepliesLost              uint64 // answers that found the queue full
-	CommandsFailed           uint64 // of path managers, that could not be obeyed
-	Drops                    [reason.NumDrops]uint64
+	TokenCollisions          uint64                  // keys drawn anew
+	ResetsSent               uint64                  // to segments without a connection
+	RepliesLost              uint64                  // answers that found the queue full
+	CommandsFailed           uint64                  // of path managers, that could not be obeyed
+	Drops                    [reason.NumDrops]uint64 // by the host itself
+	// ConnDrops are those of connections and, once they ended, of subflows.
+	ConnDrops [reason.NumDrops]uint64
+	MIB       [NumMIBs]uint64
 
-	Conns    int // in the tables now
-	TimeWait int // tuples in TIME-WAIT now
+	Conns         int // in the tables now
+	TimeWait      int // tuples in TIME-WAIT now
+	HalfOpen      int // connections of listeners in their handshake now
+	HalfOpenJoins int // subflows begun by peers in theirs
 }
 
 // Host is the tables. See the package comment for which lock guards what.
@@ -112,8 +126,11 @@ type Host struct {
 	listeners   map[netip.AddrPort]*Listener
 	listenPorts map[uint16]int // listeners on each port
 	timeWait    timeWaitTable
+	opening     int // connections of listeners in their handshake
+	joining     int // subflows begun by peers in their handshake
 	replies     replyQueue
 	paths       pathTable
+	blackholes  blackholeTable
 	counters    Counters
 
 	// Reused by every call of a path manager.
@@ -133,6 +150,7 @@ func New(cfg Config) *Host {
 		listenPorts: make(map[uint16]int),
 		timeWait:    newTimeWaitTable(cfg.TimeWait, cfg.MaxTimeWait),
 		paths:       newPathTable(),
+		blackholes:  newBlackholeTable(),
 	}
 }
 
@@ -172,6 +190,9 @@ func (h *Host) Lookup(now mono.Time, seg *wire.Segment) Verdict {
 	}
 	if w != nil {
 		return h.handleTimeWait(now, w, seg)
+	}
+	if v, ok := h.handleCookie(now, t, seg); ok {
+		return v
 	}
 	return h.stray(seg, reason.DropNoConn)
 }
@@ -213,7 +234,8 @@ func (h *Host) Conns(f func(*Conn)) {
 // Counters returns a snapshot.
 func (h *Host) Counters() Counters {
 	n := h.counters
-	n.Conns, n.TimeWait = len(h.conns), len(h.timeWait.entries)
+	n.Conns, n.TimeWait, n.HalfOpen = len(h.conns), len(h.timeWait.entries), h.opening
+	n.HalfOpenJoins = h.joining
 	return n
 }
 

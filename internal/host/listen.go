@@ -3,7 +3,6 @@ package host
 import (
 	"net/netip"
 
-	"github.com/gomptcp/gomptcp/internal/key"
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/mpconn"
 	"github.com/gomptcp/gomptcp/internal/reason"
@@ -11,10 +10,11 @@ import (
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
-// Bounds of a listener's backlog.
+// Bounds of listeners.
 const (
-	defaultBacklog = 128
-	maxBacklog     = 4096
+	defaultMaxHalfOpen = 1024
+	defaultBacklog     = 128
+	maxBacklog         = 4096
 )
 
 // Listener takes the connections that peers open to an address.
@@ -29,6 +29,10 @@ type Listener struct {
 	opening []*Conn // whose handshake is under way, in no order
 	ready   []*Conn // that wait for Accept, in order
 	closed  bool
+
+	host         *Host
+	synAck       *wire.Segment // what cookies are sent with, once one was
+	cookiesUntil mono.Time     // when the last one sent is no longer valid
 }
 
 // Addr returns the address listened on.
@@ -55,15 +59,16 @@ func (l *Listener) Accept() (*Conn, bool) {
 // none.
 func (c *Conn) Listener() *Listener { return c.listener }
 
-// full reports whether the backlog has no place for another connection.
-// Those whose handshake is under way count too: they are what a flood of SYNs
-// would fill memory with.
-func (l *Listener) full() bool { return len(l.opening)+len(l.ready) >= l.backlog }
+// full reports whether the backlog has no place for another connection that
+// waits for Accept. For those whose handshake is under way there is place
+// beside them, see Host.crowded.
+func (l *Listener) full() bool { return len(l.ready) >= l.backlog }
 
 // add takes in a connection in its handshake.
 func (l *Listener) add(c *Conn) {
 	c.listener, c.openingIndex = l, len(l.opening)
 	l.opening = append(l.opening, c)
+	l.host.opening++
 }
 
 // promote moves a connection whose handshake is done to those that Accept
@@ -81,6 +86,7 @@ func (l *Listener) removeOpening(c *Conn) {
 	l.opening[last] = nil
 	l.opening = l.opening[:last]
 	c.openingIndex = -1
+	l.host.opening--
 }
 
 // remove forgets a connection that ended before Accept gave it out.
@@ -100,7 +106,9 @@ func (l *Listener) remove(c *Conn) {
 
 // Listen makes a listener. An unspecified address stands for every local
 // address of its family, a zero one for those of both families; port 0 has
-// one chosen. A backlog of 0 means 128; at most 4096 are held.
+// one chosen. The backlog is how many connections may wait for Accept; 0 means
+// 128, at most 4096. Half as many may be in their handshake; beyond that SYNs
+// are answered by cookies.
 //
 // A listener on one address takes precedence over one on all.
 func (h *Host) Listen(local netip.AddrPort, backlog int, cfg ConnConfig) (*Listener, error) {
@@ -120,7 +128,7 @@ func (h *Host) Listen(local netip.AddrPort, backlog int, cfg ConnConfig) (*Liste
 	if backlog <= 0 {
 		backlog = defaultBacklog
 	}
-	l := &Listener{addr: local, backlog: min(backlog, maxBacklog), cfg: cfg}
+	l := &Listener{host: h, addr: local, backlog: min(backlog, maxBacklog), cfg: cfg}
 	h.listeners[local] = l
 	h.listenPorts[local.Port()]++
 	return l, nil
@@ -138,6 +146,7 @@ func (h *Host) CloseListener(l *Listener) []*Conn {
 	if h.listenPorts[p]--; h.listenPorts[p] == 0 {
 		delete(h.listenPorts, p)
 	}
+	h.opening -= len(l.opening)
 	left := append(l.ready, l.opening...)
 	for _, c := range left {
 		c.listener, c.openingIndex = nil, -1
@@ -181,28 +190,18 @@ func (h *Host) handleSYN(now mono.Time, t tuple, w *waiting, seg *wire.Segment) 
 	if w != nil && !w.mayReopen(seg, !l.cfg.Subflow.NoTimestamps) {
 		return h.handleTimeWait(now, w, seg)
 	}
-	if l.full() {
+	if seg.Has&wire.OptMPCapable != 0 && !l.cfg.Plain {
+		h.count(MIBMPCapableSYNRX)
+	}
+	switch {
+	// RFC 6191 wants a sequence number above the old ones, which a cookie is
+	// by chance only.
+	case l.full(), w != nil && len(l.opening) >= l.backlog:
 		return h.drop(reason.DropBacklog)
+	case w == nil && h.crowded(l):
+		return h.answerCookie(now, l, t, seg)
 	}
 	return h.accept(now, l, t, w, seg)
-}
-
-// handleJoinSYN finds the connection that a SYN with MP_JOIN wants to join.
-//
-// RFC 8684, Section 3.2: "Demultiplexing subflow SYNs MUST be done using the
-// token; this is unlike traditional TCP, where the destination port is used".
-func (h *Host) handleJoinSYN(w *waiting, seg *wire.Segment) Verdict {
-	var c *Conn
-	if seg.Has&wire.OptMPJoin != 0 {
-		c = h.tokens[key.Token(seg.Join.Token)]
-	}
-	if c == nil {
-		return h.refuseJoin(seg, reason.ResetMPTCP, reason.DropToken)
-	}
-	if w != nil && !w.mayReopen(seg, !c.cfg.Subflow.NoTimestamps) {
-		return h.drop(reason.DropState)
-	}
-	return Verdict{Kind: VerdictJoin, Conn: c}
 }
 
 // accept makes a connection from a SYN.
@@ -210,15 +209,7 @@ func (h *Host) accept(now mono.Time, l *Listener, t tuple, w *waiting, seg *wire
 	c := h.newConn(&l.cfg, t)
 	cfg := h.connConfig(c)
 	if w != nil {
-		after := *w
-		fresh := cfg.ISS
-		cfg.ISS = func(now mono.Time, local, remote netip.AddrPort) (seq.SSN, uint32) {
-			iss, offset := fresh(now, local, remote)
-			if local == t.local && remote == t.remote {
-				iss = after.issAfter(iss)
-			}
-			return iss, offset
-		}
+		withISS(cfg, t, (*w).issAfter)
 		h.timeWait.remove(t)
 	}
 	c.Conn = mpconn.Accept(now, cfg, seg)
@@ -228,26 +219,15 @@ func (h *Host) accept(now mono.Time, l *Listener, t tuple, w *waiting, seg *wire
 	return Verdict{Kind: VerdictAccept, Conn: c}
 }
 
-// Join lets a SYN with MP_JOIN, for which Lookup returned VerdictJoin, open a
-// subflow of c, or refuses it. In both cases there may be something to send:
-// from c, or from the host.
-func (h *Host) Join(now mono.Time, c *Conn, seg *wire.Segment) (id int, ok bool) {
-	t := tuple{seg.Dst, seg.Src}
-	if b, live := h.tuples.bindings[t]; live {
-		// A copy of the SYN came first. Lookup sends further ones there.
-		h.drop(reason.DropState)
-		return b.id, false
+// withISS has the initial sequence number of the subflow t, if it is the first
+// one to have that tuple, changed by f.
+func withISS(cfg *mpconn.Config, t tuple, f func(seq.SSN) seq.SSN) {
+	fresh := cfg.ISS
+	cfg.ISS = func(now mono.Time, local, remote netip.AddrPort) (seq.SSN, uint32) {
+		iss, offset := fresh(now, local, remote)
+		if f != nil && local == t.local && remote == t.remote {
+			iss, f = f(iss), nil
+		}
+		return iss, offset
 	}
-	if !c.Joinable() {
-		h.refuseJoin(seg, reason.ResetMPTCP, reason.DropState)
-		return 0, false
-	}
-	if id, ok = c.HandleJoin(now, seg); !ok {
-		h.refuseJoin(seg, reason.ResetProhibited, reason.DropLimit)
-		return 0, false
-	}
-	h.timeWait.remove(t)
-	h.tuples.bind(t, c, id)
-	h.counters.Joined++
-	return id, true
 }

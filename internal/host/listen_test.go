@@ -65,14 +65,14 @@ func TestBacklogBoundsHalfOpenConnections(t *testing.T) {
 	l.listen(config(t), 3)
 	for port := uint16(1000); port < 1010; port++ {
 		v := l.server.deliver(synFrom(port))
-		if port < 1003 {
+		if port < 1002 {
 			require.Equal(t, host.VerdictAccept, v.Kind)
 		} else {
-			require.Equal(t, host.Verdict{Kind: host.VerdictDrop, Drop: reason.DropBacklog}, v)
+			require.Equal(t, host.Verdict{Kind: host.VerdictReply}, v, "a cookie")
 		}
 	}
-	require.Equal(t, 3, l.server.Counters().Conns)
-	require.Equal(t, uint64(7), l.server.Counters().Drops[reason.DropBacklog])
+	require.Equal(t, 2, l.server.Counters().Conns)
+	require.Equal(t, uint64(8), l.server.Counters().MIB[host.MIBSyncookiesSent])
 
 	// The peer of one gives up: its place is free again.
 	synAck := l.server.poll()
@@ -81,22 +81,26 @@ func TestBacklogBoundsHalfOpenConnections(t *testing.T) {
 	l.server.deliver(rst)
 	for l.server.poll() != nil {
 	}
-	require.Equal(t, 2, l.server.Counters().Conns)
+	require.Equal(t, 1, l.server.Counters().Conns)
 	require.Equal(t, host.VerdictAccept, l.server.deliver(synFrom(2000)).Kind)
-	require.Equal(t, host.VerdictDrop, l.server.deliver(synFrom(2001)).Kind)
+	require.Equal(t, host.VerdictReply, l.server.deliver(synFrom(2001)).Kind)
 }
 
 func TestBacklogCountsConnectionsNotYetAccepted(t *testing.T) {
 	l := newLab(t, host.Config{})
 	ln := l.listen(config(t), 2)
-	for range 3 {
+	for range 2 {
 		l.dial(config(t), zeroPort, service)
+		l.run()
 	}
+	late := l.dial(config(t), zeroPort, service)
 	l.run()
+	require.False(t, late.Connected(), "its SYN is ignored")
 	require.Equal(t, 2, ln.Pending())
 	_, ok := ln.Accept()
 	require.True(t, ok)
 	l.advance(2 * time.Second) // the third SYN comes again
+	require.True(t, late.Connected())
 	require.Equal(t, 2, ln.Pending())
 }
 

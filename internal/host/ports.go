@@ -1,6 +1,10 @@
 package host
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/gomptcp/gomptcp/internal/mono"
+)
 
 // Range of ephemeral ports when the configuration gives none.
 const (
@@ -31,6 +35,21 @@ func (h *Host) ephemeral(local netip.Addr, remote netip.AddrPort) (uint16, bool)
 	for i := range n {
 		p := uint16(lo + (start+i)%n)
 		if h.portFree(local, p, remote) {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+// reusedPort chooses a local port whose tuple is in TIME-WAIT and may be left
+// for a new incarnation.
+func (h *Host) reusedPort(now mono.Time, local netip.Addr, remote netip.AddrPort) (uint16, bool) {
+	lo, n := int(h.cfg.EphemeralLo), int(h.cfg.EphemeralHi)-int(h.cfg.EphemeralLo)+1
+	start := int(h.cfg.Rand() % uint64(n))
+	for i := range n {
+		p := uint16(lo + (start+i)%n)
+		w := h.timeWait.get(tuple{netip.AddrPortFrom(local, p), remote})
+		if w != nil && h.listenPorts[p] == 0 && w.mayLeave(now, h.cfg.TimeWait) {
 			return p, true
 		}
 	}

@@ -21,7 +21,10 @@ func (h *Host) Step(now mono.Time, c *Conn) (accepted *Listener) {
 			h.Feed(now, c, pathmgr.Event{Kind: pathmgr.Tick})
 			continue
 		}
-		e, _ := c.PollEvent()
+		e, ok := c.PollEvent()
+		if !ok {
+			break // there were figures to take over
+		}
 		if l := h.follow(now, c, e); l != nil {
 			accepted = l
 		}
@@ -29,14 +32,18 @@ func (h *Host) Step(now mono.Time, c *Conn) (accepted *Listener) {
 			h.cfg.Observe(now, c, e)
 		}
 	}
+	h.takeOver(c)
 	return accepted
 }
 
 // follow brings the tables up to date with one event.
 func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listener) {
 	t := tuple{e.Local, e.Remote}
+	joined := (e.Kind == mpconn.EventSubflowUp || e.Kind == mpconn.EventSubflowLost) && h.joined(c, e.ID)
+	h.countEvent(c, &e, joined)
 	switch e.Kind {
 	case mpconn.EventConnected:
+		h.learnOffer(now, c)
 		if c.listener != nil {
 			c.listener.promote(c)
 			return c.listener
@@ -88,12 +95,20 @@ func (h *Host) fallback(now mono.Time, c *Conn) {
 	}
 }
 
-// measure remembers what a subflow that ended learnt about its path.
+// measure remembers what a subflow that ended learnt about its path, and adds
+// its figures to the connection's.
 func (h *Host) measure(now mono.Time, c *Conn, e mpconn.Event) {
 	h.subflows = c.AppendSubflows(h.subflows[:0])
 	for i := range h.subflows {
 		s := &h.subflows[i]
-		if s.ID != e.ID || s.TCP.SRTT == 0 {
+		if s.ID != e.ID {
+			continue
+		}
+		c.ended.add(&s.TCP)
+		for d, n := range s.TCP.Drops {
+			h.counters.ConnDrops[d] += n
+		}
+		if s.TCP.SRTT == 0 {
 			continue
 		}
 		h.paths.record(e.Local.Addr(), e.Remote.Addr(), Path{

@@ -15,10 +15,7 @@ const maxReplies = 256
 type reply struct {
 	src, dst netip.AddrPort
 	header   wire.Header
-	has      wire.OptionSet // OptTimestamps and OptMPTCPRst only
-	tsVal    uint32
-	tsEcr    uint32
-	rst      wire.TCPRst
+	options  wire.Options
 }
 
 // replyQueue holds replies in order.
@@ -56,9 +53,7 @@ func (q *replyQueue) pop() (r reply, ok bool) {
 func (r *reply) fill(seg *wire.Segment) {
 	seg.Src, seg.Dst = r.src, r.dst
 	seg.Header = r.header
-	seg.Has = r.has
-	seg.TSVal, seg.TSEcr = r.tsVal, r.tsEcr
-	seg.TCPRst = r.rst
+	seg.Options = r.options
 }
 
 // stray answers a segment that belongs to no connection as if from a CLOSED
@@ -75,8 +70,8 @@ func (h *Host) stray(seg *wire.Segment, drop reason.Drop) Verdict {
 // signal, analogous to an unknown port in TCP, containing an MP_TCPRST option".
 func (h *Host) refuseJoin(seg *wire.Segment, code reason.Reset, drop reason.Drop) Verdict {
 	r, ok := resetFor(seg)
-	r.has = wire.OptMPTCPRst
-	r.rst = wire.TCPRst{Reason: code}
+	r.options.Has = wire.OptMPTCPRst
+	r.options.TCPRst = wire.TCPRst{Reason: code}
 	return h.answer(r, ok, drop)
 }
 
@@ -92,6 +87,9 @@ func (h *Host) answer(r reply, ok bool, drop reason.Drop) Verdict {
 	}
 	if r.header.Flags.Has(wire.RST) {
 		h.counters.ResetsSent++
+		if r.options.Has&wire.OptMPTCPRst != 0 {
+			h.count(MIBMPRstTx)
+		}
 	}
 	return Verdict{Kind: VerdictReply, Drop: drop}
 }

@@ -174,6 +174,28 @@ func TestJoinBeyondTheLimitIsReset(t *testing.T) {
 	require.Equal(t, reason.CloseRefused, c.AppendSubflows(nil)[0].Close)
 }
 
+// RFC 8684, Section 3.1, on flag C: the receiver must not open subflows to the
+// sender's address and port; others may be joined.
+func TestInitialAddressCanBeDenied(t *testing.T) {
+	for _, crowded := range []bool{false, true} {
+		l := newLab(t, host.Config{})
+		cfg := config(t)
+		cfg.DenyJoinInitial = true
+		ln := l.listen(cfg, 0)
+		if crowded {
+			l.crowd()
+		}
+		c, s := l.connect(config(t), ln)
+		l.exchange(c, s)
+		_, err := l.client.Open(l.now, c, mpconn.OpenArgs{Local: netip.AddrPortFrom(clientAddr2, 0), Remote: service})
+		require.ErrorIs(t, err, host.ErrNotOpened)
+		_, err = l.client.Open(l.now, c, mpconn.OpenArgs{
+			Local: netip.AddrPortFrom(clientAddr2, 0), Remote: netip.AddrPortFrom(serverAddr, 4711),
+		})
+		require.NoError(t, err)
+	}
+}
+
 // exchange sends a little both ways, after which joins are allowed.
 func (l *lab) exchange(c, s *host.Conn) {
 	l.t.Helper()

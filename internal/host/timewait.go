@@ -127,8 +127,8 @@ func (w *waiting) ack(now mono.Time) reply {
 	r := reply{src: w.tuple.local, dst: w.tuple.remote}
 	r.header = wire.Header{Seq: w.tcp.SndNxt, Ack: w.tcp.RcvNxt, Flags: wire.ACK, Wnd: w.tcp.Window}
 	if w.tcp.Timestamps {
-		r.has = wire.OptTimestamps
-		r.tsVal, r.tsEcr = w.tcp.TSVal(now), w.tcp.TSRecent
+		r.options.Has = wire.OptTimestamps
+		r.options.TSVal, r.options.TSEcr = w.tcp.TSVal(now), w.tcp.TSRecent
 	}
 	return r
 }
@@ -147,6 +147,18 @@ func (w *waiting) mayReopen(syn *wire.Segment, timestamps bool) bool {
 	}
 	d := int32(syn.TSVal - w.tcp.TSRecent)
 	return d > 0 || d == 0 && newer
+}
+
+// reuseAfter is how long a tuple stays in TIME-WAIT at least before a dial may
+// use it again.
+const reuseAfter = time.Second
+
+// mayLeave reports whether w, of a table where all wait that long, may give way
+// to a dial from the same port. Timestamps have to have been in use: ours has
+// then moved on, so that the peer can tell new segments from old duplicates,
+// as RFC 6191 has it of the other side.
+func (w *waiting) mayLeave(now mono.Time, wait time.Duration) bool {
+	return w.tcp.Timestamps && w.expires.Add(reuseAfter-wait).Reached(now)
 }
 
 // issAfter returns iss, moved beyond the numbers that w used.

@@ -153,3 +153,90 @@ func TestTimeWaitIsBounded(t *testing.T) {
 	}
 	require.Equal(t, 2, l.server.Counters().TimeWait)
 }
+
+// cycle dials, closes from the client first, and forgets what the harness
+// keeps of it.
+func (l *lab) cycle(cfg host.ConnConfig, ln *host.Listener) (from uint16) {
+	l.t.Helper()
+	c, s := l.connect(cfg, ln)
+	c.Close(l.now)
+	l.run()
+	s.Close(l.now)
+	l.run()
+	require.True(l.t, c.Closed() && s.Closed())
+	for _, n := range []*node{l.client, l.server} {
+		n.conns, n.sent = nil, nil
+	}
+	return c.LocalAddr().Port()
+}
+
+func TestTenThousandDialsAtOnce(t *testing.T) {
+	for name, plain := range map[string]bool{"mptcp": false, "tcp": true} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, host.Config{})
+			cfg := config(t)
+			cfg.Plain = plain
+			ln := l.listen(cfg, 0)
+			for range 10_000 {
+				l.cycle(cfg, ln)
+			}
+			require.Equal(t, 10_000, l.client.Counters().TimeWait)
+			require.Zero(t, l.client.Counters().Conns+l.server.Counters().Conns)
+		})
+	}
+}
+
+// TestTenThousandDialsFromFewPorts needs each port a hundred times within the
+// time that it takes a single TIME-WAIT to pass three times.
+func TestTenThousandDialsFromFewPorts(t *testing.T) {
+	l := newLab(t, host.Config{EphemeralLo: 40000, EphemeralHi: 40099})
+	ln := l.listen(config(t), 0)
+	used := make(map[uint16]int)
+	for range 10_000 {
+		used[l.cycle(config(t), ln)]++
+		l.advance(20 * time.Millisecond)
+	}
+	require.Len(t, used, 100)
+	require.LessOrEqual(t, l.client.Counters().TimeWait, 100)
+}
+
+func TestTimeWaitIsLeftOnlyWithTimestampsAndInTime(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		old    bool // incarnation with timestamps
+		fresh  bool
+		passed time.Duration
+		ok     bool
+	}{
+		{"in time", true, true, time.Second, true},
+		{"too early", true, true, 999 * time.Millisecond, false},
+		{"none before", false, true, 10 * time.Second, false},
+		{"none now", true, false, 10 * time.Second, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := newLab(t, host.Config{EphemeralLo: 40000, EphemeralHi: 40000})
+			ln := l.listen(config(t), 0)
+			cfg := config(t)
+			cfg.Subflow.NoTimestamps = !tt.old
+			c, s := l.connect(cfg, ln)
+			c.Close(l.now)
+			l.run()
+			s.Close(l.now)
+			l.run()
+			last := l.client.sent[len(l.client.sent)-1]
+			l.now = l.now.Add(tt.passed)
+			cfg.Subflow.NoTimestamps = !tt.fresh
+			_, err := l.client.Dial(l.now, host.DialArgs{Remote: service, Conn: cfg})
+			if !tt.ok {
+				require.ErrorIs(t, err, host.ErrNoPort)
+				return
+			}
+			require.NoError(t, err)
+			var syn wire.Segment
+			l.client.Conns(func(c *host.Conn) { require.True(t, c.PollSegment(l.now, &syn)) })
+			require.Equal(t, wire.SYN, syn.Flags)
+			require.True(t, last.Seq.Less(syn.Seq), "the numbers go on")
+			require.Positive(t, int32(syn.TSVal-last.TSVal), "and so does the clock")
+		})
+	}
+}

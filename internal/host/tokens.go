@@ -33,21 +33,31 @@ func (tt tokenTable) release(c *Conn) {
 	}
 }
 
-// newKey draws a key whose token no live connection has.
+// keyFree reports whether k may become the key of a connection: it is not the
+// zero key, by which others might mean none, and no live connection has its
+// token.
 //
 // RFC 8684, Section 3.1: "An implementation SHOULD check its list of
 // connection tokens to ensure there is no collision before sending its key".
 // Keys with different tokens differ, so this also keeps keys unique.
+func (h *Host) keyFree(k key.Key) bool {
+	if k == (key.Key{}) {
+		return false
+	}
+	_, taken := h.tokens[k.Token()]
+	if taken {
+		h.counters.TokenCollisions++
+	}
+	return !taken
+}
+
+// newKey draws a key that is free.
 func (h *Host) newKey() (k key.Key, ok bool) {
 	for range keyDraws {
 		binary.BigEndian.PutUint64(k[:], h.cfg.Rand())
-		if k == (key.Key{}) {
-			continue
-		}
-		if _, taken := h.tokens[k.Token()]; !taken {
+		if h.keyFree(k) {
 			return k, true
 		}
-		h.counters.TokenCollisions++
 	}
 	return key.Key{}, false
 }

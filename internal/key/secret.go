@@ -18,6 +18,8 @@ type purpose uint8
 const (
 	purposeISS purpose = iota + 1
 	purposeTimestamp
+	purposeCookie
+	purposeCookieKey
 )
 
 // ISS returns the initial send sequence number of a connection, micros
@@ -42,16 +44,23 @@ func (s *Secret) TSOffset(local, remote netip.AddrPort) uint32 {
 	return s.tuple(purposeTimestamp, local, remote)
 }
 
-// tuple returns 32 pseudorandom bits of a 4-tuple. The zone of an address
-// does not count.
+// tuple returns 32 pseudorandom bits of a 4-tuple.
 func (s *Secret) tuple(p purpose, local, remote netip.AddrPort) uint32 {
-	var msg [1 + 2*(16+2)]byte
+	sum := s.hash(p, local, remote, 0, 0, 0)
+	return binary.BigEndian.Uint32(sum[:4])
+}
+
+// hash returns pseudorandom bits of a 4-tuple, a sequence number, a slot of
+// time and an index. The zone of an address does not count.
+func (s *Secret) hash(p purpose, local, remote netip.AddrPort, number uint32, slot uint64, index uint8) [32]byte {
+	var msg [1 + 2*(16+2) + 4 + 8 + 1]byte
 	b := append(msg[:0], byte(p))
 	for _, ap := range [2]netip.AddrPort{local, remote} {
 		a := ap.Addr().As16()
 		b = append(b, a[:]...)
 		b = binary.BigEndian.AppendUint16(b, ap.Port())
 	}
-	sum := mac(s[:], b)
-	return binary.BigEndian.Uint32(sum[:4])
+	b = binary.BigEndian.AppendUint32(b, number)
+	b = binary.BigEndian.AppendUint64(b, slot)
+	return mac(s[:], append(b, index))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/key"
 	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/seq"
 	"github.com/gomptcp/gomptcp/internal/stream"
 	"github.com/gomptcp/gomptcp/internal/subflow"
@@ -19,9 +20,10 @@ import (
 type Config struct {
 	Local, Remote netip.AddrPort // of the first subflow
 
-	Plain           bool // plain TCP: no option is sent, a peer's is ignored
-	Checksum        bool // ask for DSS checksums (flag A)
-	DenyJoinInitial bool // ask the peer not to join our initial address (flag C)
+	Plain           bool            // plain TCP: no option is sent, a peer's is ignored
+	PlainWhy        reason.Fallback // what Fallback then says; 0 = FallbackRequested
+	Checksum        bool            // ask for DSS checksums (flag A)
+	DenyJoinInitial bool            // ask the peer not to join our initial address (flag C)
 
 	// FastCloseByACK has Abort say MP_FASTCLOSE on an ACK that the peer must
 	// answer (RFC 8684, Section 3.5, option A), not on RSTs only.

@@ -1,6 +1,8 @@
 package mpconn
 
 import (
+	"cmp"
+
 	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/interval"
 	"github.com/gomptcp/gomptcp/internal/key"
@@ -124,7 +126,7 @@ func newConn(cfg *Config, active bool) *Conn {
 	c.group = c.cfg.Congestion()
 	c.addrs.init(&c.cfg)
 	if c.cfg.Plain {
-		c.mode, c.fallback = modePlain, reason.FallbackRequested
+		c.mode, c.fallback = modePlain, cmp.Or(c.cfg.PlainWhy, reason.FallbackRequested)
 		c.snd.edge = noEdge
 	} else {
 		c.localKey = c.cfg.Key

@@ -20,6 +20,10 @@ type Stats struct {
 	Drops           [reason.NumDrops]uint64
 }
 
+// Totals returns the totals up to now. They change with the connection and
+// must not be written to.
+func (c *Conn) Totals() *Stats { return &c.stats }
+
 // Info is a snapshot of a connection.
 type Info struct {
 	State     State

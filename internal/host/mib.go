@@ -1,0 +1,270 @@
+package host
+
+import (
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/mpconn"
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+// MIB is a counter that means what Linux's of the same name does: those of
+// MPTCP in /proc/net/netstat under MPTcpExt, those of SYN cookies under
+// TcpExt. Options are counted when they are sent, and received ones when they
+// have had their effect, but for those marked: they count as they arrive.
+type MIB uint8
+
+// Counters by the kernel's names, in its order.
+const (
+	MIBMPCapableSYNRX          MIB = iota // SYNs with MP_CAPABLE at a listener
+	MIBMPCapableSYNTX                     // dials that offered MPTCP
+	MIBMPCapableSYNACKRX                  // dials that became MPTCP
+	MIBMPCapableACKRX                     // accepted connections that became MPTCP
+	MIBMPCapableFallbackACK               // third ACKs without MP_CAPABLE, or with wrong keys
+	MIBMPCapableFallbackSYNACK            // SYN/ACKs without MP_CAPABLE
+	MIBMPCapableSYNTXDrop                 // dials whose SYNs with MP_CAPABLE stayed unanswered
+	MIBMPCapableSYNTXDisabled             // dials that went plain because of a black hole
+	MIBMPFallbackTokenInit                // connections without MPTCP for want of a unique key
+	MIBMPTCPRetrans                       // ranges sent again on another subflow
+	MIBMPJoinNoTokenFound                 // MP_JOIN SYNs with an unknown token
+	MIBMPJoinSynRx                        // joins begun by peers
+	MIBMPJoinSynAckRx                     // joins begun here whose SYN/ACK verified
+	MIBMPJoinSynAckHMacFailure            // and whose did not
+	MIBMPJoinAckRx                        // joins begun by peers whose third ACK verified
+	MIBMPJoinAckHMacFailure               // and whose did not
+	MIBMPJoinRejected                     // joins with a known token that were refused
+	MIBMPJoinSynTx                        // joins begun here
+	MIBDSSNotMatching                     // mappings that contradict others
+	MIBDSSCorruptionFallback              // connections that went plain after a wrong checksum
+	MIBInfiniteMapTx
+	MIBInfiniteMapRx
+	MIBDataCsumErr   // DSS checksums that did not hold
+	MIBNoDSSInWindow // mappings outside the window
+	MIBAddAddr       // addresses that peers announced
+	MIBAddAddrTx
+	MIBEchoAdd // as they arrive
+	MIBEchoAddTx
+	MIBRmAddr // addresses that peers withdrew
+	MIBRmAddrTx
+	MIBRmSubflow // subflows ended because an address went away
+	MIBMPPrioTx
+	MIBMPPrioRx // as they arrive
+	MIBMPFailTx
+	MIBMPFailRx // as they arrive
+	MIBMPFastcloseTx
+	MIBMPFastcloseRx
+	MIBMPRstTx
+	MIBMPRstRx     // those with a reason
+	MIBMPCurrEstab // connections that speak MPTCP now
+	MIBBlackhole   // ways found that drop SYNs with MP_CAPABLE
+	MIBMPCapableDataFallback
+	MIBSimultConnectFallback
+	MIBSyncookiesSent
+	MIBSyncookiesRecv
+	MIBSyncookiesFailed
+	NumMIBs
+)
+
+var mibNames = [NumMIBs]string{
+	"MPCapableSYNRX", "MPCapableSYNTX", "MPCapableSYNACKRX", "MPCapableACKRX",
+	"MPCapableFallbackACK", "MPCapableFallbackSYNACK", "MPCapableSYNTXDrop", "MPCapableSYNTXDisabled",
+	"MPFallbackTokenInit", "MPTCPRetrans",
+	"MPJoinNoTokenFound", "MPJoinSynRx", "MPJoinSynAckRx", "MPJoinSynAckHMacFailure",
+	"MPJoinAckRx", "MPJoinAckHMacFailure", "MPJoinRejected", "MPJoinSynTx",
+	"DSSNotMatching", "DSSCorruptionFallback", "InfiniteMapTx", "InfiniteMapRx", "DataCsumErr", "NoDSSInWindow",
+	"AddAddr", "AddAddrTx", "EchoAdd", "EchoAddTx", "RmAddr", "RmAddrTx", "RmSubflow",
+	"MPPrioTx", "MPPrioRx", "MPFailTx", "MPFailRx", "MPFastcloseTx", "MPFastcloseRx", "MPRstTx", "MPRstRx",
+	"MPCurrEstab", "Blackhole", "MPCapableDataFallback", "SimultConnectFallback",
+	"SyncookiesSent", "SyncookiesRecv", "SyncookiesFailed",
+}
+
+// String returns the kernel's name.
+func (m MIB) String() string { return mibNames[m] }
+
+func (h *Host) count(m MIB) { h.counters.MIB[m]++ }
+
+// tally is what a connection has counted and its host has not yet taken over.
+type tally struct {
+	mib   [NumMIBs]uint64
+	drops [reason.NumDrops]uint64 // of the connection, that the host has taken over
+	any   bool
+	seen  mpconn.Stats // totals already counted
+}
+
+func (t *tally) add(m MIB, n uint64) {
+	if n > 0 {
+		t.mib[m] += n
+		t.any = true
+	}
+}
+
+// takeOver adds what c has counted to the host's counters.
+func (h *Host) takeOver(c *Conn) {
+	for d, n := range c.Totals().Drops {
+		h.counters.ConnDrops[d] += n - c.tally.drops[d]
+		c.tally.drops[d] = n
+	}
+	if !c.tally.any {
+		return
+	}
+	for m := range c.tally.mib {
+		h.counters.MIB[m] += c.tally.mib[m]
+	}
+	c.tally.mib, c.tally.any = [NumMIBs]uint64{}, false
+}
+
+// HandleSegment takes a segment that arrived on subflow id.
+func (c *Conn) HandleSegment(now mono.Time, id int, seg *wire.Segment) {
+	if seg.Has&(wire.OptMPTCP&^wire.OptDSS) != 0 {
+		c.tally.received(&seg.Options)
+	}
+	c.Conn.HandleSegment(now, id, seg)
+	c.tally.totals(c.Totals())
+}
+
+// PollSegment fills seg with the next segment to send and reports whether
+// there was one.
+func (c *Conn) PollSegment(now mono.Time, seg *wire.Segment) bool {
+	if !c.Conn.PollSegment(now, seg) {
+		return false
+	}
+	if seg.Has&wire.OptMPTCP != 0 {
+		c.tally.sent(&seg.Options)
+	}
+	c.tally.totals(c.Totals())
+	return true
+}
+
+func (t *tally) received(o *wire.Options) {
+	if o.Has&wire.OptAddAddr != 0 && o.AddAddr.Echo {
+		t.add(MIBEchoAdd, 1)
+	}
+	if o.Has&wire.OptMPPrio != 0 {
+		t.add(MIBMPPrioRx, 1)
+	}
+	if o.Has&wire.OptMPFail != 0 {
+		t.add(MIBMPFailRx, 1)
+	}
+}
+
+func (t *tally) sent(o *wire.Options) {
+	if o.Has&wire.OptDSS != 0 && o.DSS.Flags&(wire.DSSMap|wire.DSSFin) == wire.DSSMap && o.DSS.Len == 0 {
+		t.add(MIBInfiniteMapTx, 1)
+	}
+	if o.Has&(wire.OptMPTCP&^wire.OptDSS) == 0 {
+		return
+	}
+	if o.Has&wire.OptAddAddr != 0 {
+		m := MIBAddAddrTx
+		if o.AddAddr.Echo {
+			m = MIBEchoAddTx
+		}
+		t.add(m, 1)
+	}
+	if o.Has&wire.OptRemoveAddr != 0 {
+		t.add(MIBRmAddrTx, uint64(o.RemoveAddr.N))
+	}
+	for _, p := range [...]struct {
+		opt wire.OptionSet
+		m   MIB
+	}{
+		{wire.OptMPPrio, MIBMPPrioTx}, {wire.OptMPFail, MIBMPFailTx},
+		{wire.OptFastClose, MIBMPFastcloseTx}, {wire.OptMPTCPRst, MIBMPRstTx},
+	} {
+		if o.Has&p.opt != 0 {
+			t.add(p.m, 1)
+		}
+	}
+}
+
+// totals counts what the totals of the connection show that is new.
+func (t *tally) totals(s *mpconn.Stats) {
+	if s.BytesReinjected != t.seen.BytesReinjected {
+		t.seen.BytesReinjected = s.BytesReinjected
+		t.add(MIBMPTCPRetrans, 1)
+	}
+	if s.ChecksumErrors != t.seen.ChecksumErrors {
+		t.add(MIBDataCsumErr, s.ChecksumErrors-t.seen.ChecksumErrors)
+		t.seen.ChecksumErrors = s.ChecksumErrors
+	}
+	t.dropped(s, reason.DropMapping, MIBDSSNotMatching)
+	t.dropped(s, reason.DropDataWindow, MIBNoDSSInWindow)
+}
+
+func (t *tally) dropped(s *mpconn.Stats, d reason.Drop, m MIB) {
+	t.add(m, s.Drops[d]-t.seen.Drops[d])
+	t.seen.Drops[d] = s.Drops[d]
+}
+
+// fallbackMIB are the counters of the reasons to fall back that have one.
+var fallbackMIB = map[reason.Fallback]MIB{
+	reason.FallbackPeerSYNACK: MIBMPCapableFallbackSYNACK,
+	reason.FallbackThirdACK:   MIBMPCapableFallbackACK,
+	reason.FallbackBadKeys:    MIBMPCapableFallbackACK,
+	reason.FallbackSYNTimeout: MIBMPCapableSYNTXDrop,
+	reason.FallbackNoDataACK:  MIBMPCapableDataFallback,
+	reason.FallbackNoMapping:  MIBMPCapableDataFallback,
+	reason.FallbackInfinite:   MIBInfiniteMapRx,
+	reason.FallbackChecksum:   MIBDSSCorruptionFallback,
+}
+
+// countEvent counts what an event tells of. joined says that it ends the
+// handshake of a join that the peer began.
+func (h *Host) countEvent(c *Conn, e *mpconn.Event, joined bool) {
+	passive := func(m, active MIB) {
+		if joined {
+			active = m
+		}
+		h.count(active)
+	}
+	switch e.Kind {
+	case mpconn.EventConnected:
+		if c.IsMPTCP() {
+			h.setEstab(c, true)
+			if c.active {
+				h.count(MIBMPCapableSYNACKRX)
+			} else {
+				h.count(MIBMPCapableACKRX)
+			}
+		}
+	case mpconn.EventFallback:
+		h.setEstab(c, false)
+		if m, ok := fallbackMIB[e.Fallback]; ok {
+			h.count(m)
+		} else if e.Fallback == reason.FallbackPeerSYN && c.active {
+			h.count(MIBSimultConnectFallback)
+		}
+	case mpconn.EventSubflowUp:
+		if e.ID != 0 {
+			passive(MIBMPJoinAckRx, MIBMPJoinSynAckRx)
+		}
+	case mpconn.EventSubflowLost:
+		switch {
+		case e.Close == reason.CloseHandshake:
+			passive(MIBMPJoinAckHMacFailure, MIBMPJoinSynAckHMacFailure)
+		case e.Close == reason.CloseAddressGone:
+			h.count(MIBRmSubflow)
+		case e.Reset != reason.ResetUnspecified:
+			h.count(MIBMPRstRx)
+		}
+	case mpconn.EventAddrAnnounced:
+		h.count(MIBAddAddr)
+	case mpconn.EventAddrWithdrawn:
+		h.count(MIBRmAddr)
+	case mpconn.EventClosed:
+		h.setEstab(c, false)
+		if e.Close == reason.CloseFastClose {
+			h.count(MIBMPFastcloseRx)
+		}
+	}
+}
+
+// setEstab counts c among the connections that speak MPTCP, or no longer.
+func (h *Host) setEstab(c *Conn, estab bool) {
+	switch {
+	case estab && !c.estab:
+		h.count(MIBMPCurrEstab)
+	case !estab && c.estab:
+		h.counters.MIB[MIBMPCurrEstab]--
+	}
+	c.estab = estab
+}
