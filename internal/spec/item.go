@@ -46,7 +46,8 @@ func Items(match *regexp.Regexp) []Item {
 	var items []Item
 	for _, group := range [][]Item{
 		basicItems, capableItems, joinItems, mappingItems, dataItems, windowItems,
-		addrItems, endItems, fallbackItems,
+		addrItems, endItems, fallbackItems, otherItems,
+		segmentItems, stateItems, timingItems, extensionItems,
 	} {
 		for _, it := range group {
 			if match == nil || match.MatchString(it.ID+" "+it.Title) {

@@ -149,7 +149,8 @@ var fallbackItems = []Item{
 		f := d.first()
 		f.mute = true
 		d.write(7000)
-		n := 0
+		n := 1
+		s.Check(mapping(f.want("data", soon, isData)), "the first data has no mapping")
 		for _, in := range f.each(100 * time.Millisecond) {
 			if isData(in) {
 				s.Check(mapping(in), "data without a mapping before any DATA_ACK: %v", &in.Segment)
