@@ -159,14 +159,17 @@ func (f *Flow) dataAck(o *Out) {
 }
 
 // mapped returns a segment of payload with a mapping at dsn, of a length in
-// the option that the payload has. The peer's counts stay as they are.
+// the option that the payload has; without one on plain TCP. The peer's counts
+// stay as they are.
 func (f *Flow) mapped(p []byte, dsn seq.DSN) *Out {
 	o := f.out(wire.ACK | wire.PSH)
 	if len(p) > 0 {
 		o.Payload = append(o.Payload, p)
 	}
-	f.dataAck(o)
-	f.mapTo(o, dsn, uint32(f.sndNxt-f.iss), p)
+	if !f.d.fallen {
+		f.dataAck(o)
+		f.mapTo(o, dsn, uint32(f.sndNxt-f.iss), p)
+	}
 	return o
 }
 

@@ -31,6 +31,7 @@ type Flow struct {
 	tsRecent uint32
 	tsBase   uint32
 
+	syn    *Out  // that opened the flow
 	mute   bool  // no ACK but the script's
 	lose   Match // segments that the network loses; nil = none
 	noDSS  bool  // a middlebox takes the DSS options of the peer

@@ -295,7 +295,7 @@ func (d *Dialog) wantPlain(why string) {
 func (d *Dialog) wantPlainBytes(why string) {
 	d.wantAll(why, soon)
 	d.s.Wait(quietly / 10)
-	d.first().none(why+": MPTCP option", 0, hasMPTCP)
+	d.first().none(why+": MPTCP option", 0, all(hasMPTCP, not(isSYNACK)))
 }
 
 // capables returns a SYN, a SYN/ACK and a third ACK of the target.

@@ -284,11 +284,14 @@ var fallbackItems = []Item{
 		d := s.fellBack()
 		d.joinSYN(Join{Offer: Offer{Peer: 1}}).wantRST("join after the fallback", soon)
 		f := d.first()
+		f.forget()
 		d.fallen = false
-		p, _ := d.take(100)
-		f.send(f.mapped(p, d.sndNxt.Add(5000)))
+		p, dsn := d.take(100)
+		f.send(f.mapped(p, dsn))
 		d.fallen = true
-		d.wantRead("data whose DSS has lost its meaning", 100)
+		d.wantRead("data with a DSS after the fallback", 100)
+		d.write(100)
+		d.wantPlainBytes("after a DSS after the fallback")
 	}},
 	{ID: "M140", Section: "RFC 8684 3.8", Level: "is", Title: "data outside the data window is dropped", Play: func(s *Script) {
 		d := s.connect(Offer{}).warm()

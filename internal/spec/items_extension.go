@@ -91,7 +91,7 @@ var extensionItems = []Item{
 	}},
 	{ID: "T43", Section: "RFC 7323 4.3", Level: "MUST", Title: "which timestamp is echoed", Play: t43},
 	{ID: "T44", Section: "RFC 7323 5.3", Level: "MUST", Title: "segments with old timestamps are dropped, RST is not", Play: func(s *Script) {
-		d := s.connect(Offer{TSBase: 1 << 20}).warm()
+		d := s.connectPlain(Offer{TSBase: 1 << 20})
 		f := d.first()
 		o := f.mapped(pattern(d.sent, 10), d.sndNxt)
 		o.TSVal = 5
@@ -167,8 +167,11 @@ func t43(s *Script) {
 	begin, ts := f.sndNxt, f.clock()+1000
 	stamped(begin, 1428, ts)
 	stamped(begin.Add(1428), 1428, ts+1)
-	in := f.want("ACK of two segments", soon, acks(begin.Add(2856)))
-	s.Check(in.TSEcr == ts || in.TSEcr == ts+1 && !s.T.Virtual(), "two segments are acknowledged with TSecr +%d, want the earlier one's", in.TSEcr-ts)
+	want, in := ts, f.want("ACK of full segments", soon, any1(acks(begin.Add(1428)), acks(begin.Add(2856))))
+	if in.Ack == begin.Add(1428) { // each has an ACK of its own
+		in, want = f.want("ACK of the second segment", soon, acks(begin.Add(2856))), ts+1
+	}
+	s.Check(in.TSEcr == want, "full segments are acknowledged with TSecr +%d, want +%d", in.TSEcr-ts, want-ts)
 	s.Wait(quietly)
 	f.forget()
 	stamped(begin.Add(2956), 100, ts+50)

@@ -99,7 +99,7 @@ var stateItems = []Item{
 			f.data(n)
 			s.Wait(quietly / 4)
 		}
-		f.rst(nil)
+		f.rst(func(o *Out) { o.Seq = f.sndUna })
 		_, err := d.app.Read(1<<20, soon)
 		s.Check(err == ErrReset, "RST at window %d: the application read %v", f.theirWnd, err)
 	}},
@@ -153,7 +153,7 @@ var stateItems = []Item{
 		d.wantAlive("data after soft errors")
 	}},
 	{ID: "T34", Section: "RFC 5961 3.2", Level: "SHOULD", Title: "RST in the window but not exact is challenged", Play: func(s *Script) {
-		d := s.connect(Offer{}).warm()
+		d := s.connectPlain(Offer{})
 		f := d.first()
 		f.rst(func(o *Out) { o.Seq = o.Seq.Add(100) })
 		f.want("challenge ACK", soon, all(isPureACK, acks(f.sndNxt)))
