@@ -132,13 +132,16 @@ func (f *flow) measureEcho(now mono.Time, tsecr uint32) {
 	}
 }
 
-// tuneSend grows the send buffer, while it is in use, to twice the congestion
-// windows, and to twice the sum of the subflows' rates times the largest RTT.
+// tuneSend grows the send buffer, when it is nearly all in flight, to twice the
+// congestion windows, and to twice the sum of the subflows' rates times the
+// largest RTT. What the peer has but cannot acknowledge, because a hole before
+// it is being filled, comes on top.
 func (c *Conn) tuneSend() {
 	b := &c.snd.buffer
-	if b.limit >= b.ceiling || int(c.snd.q.End()-c.snd.una) < b.limit/2 {
+	if b.limit >= b.ceiling || int(c.snd.q.End()-c.snd.una) < b.limit/2 || c.Unsent() > b.limit/4 {
 		return
 	}
+	blocked := int(c.snd.nxt - min(c.snd.una, c.snd.nxt))
 	windows, rate, longest := 0, 0.0, time.Duration(0)
 	for _, f := range c.flows {
 		if !f.usable() {
@@ -149,8 +152,9 @@ func (c *Conn) tuneSend() {
 			continue
 		}
 		windows += s.Cwnd
+		blocked -= s.InFlight
 		rate += min(float64(s.Cwnd)/s.SRTT.Seconds(), s.DeliveryRate)
 		longest = max(longest, s.SRTT)
 	}
-	c.grow(b, 2*max(windows, int(rate*longest.Seconds())))
+	c.grow(b, 2*max(windows, int(rate*longest.Seconds()))+max(blocked, 0))
 }

@@ -53,9 +53,9 @@ func (c *Conn) roomFor(f *flow) subflow.Room {
 
 // capableFlags returns the flags of our MP_CAPABLE options.
 func (c *Conn) capableFlags() wire.CapableFlags {
-	// RFC 8684, Section 3.1: "an implementation that only supports this
-	// method MUST set bit "H" to 1 and bits "D" through "G" to 0"; bit B
-	// "MUST be set to 0 by the sender".
+	// RFC 8684, Section 3.1: 'An implementation that only supports this method
+	// MUST set bit "H" to 1 and bits "D" through "G" to 0.' Of bit B: "It MUST
+	// be set to 0 for current implementations."
 	fl := wire.CapHMACSHA256
 	if c.checksum || c.mode == modeUndecided && c.cfg.Checksum {
 		// Deviation: without a wish of either side A is 0, as in Linux; the
@@ -94,7 +94,7 @@ func (c *Conn) acceptCapable(syn *wire.Segment) {
 
 // takeCapableFlags notes what the peer's flags ask for.
 func (c *Conn) takeCapableFlags(o *wire.MPCapable) {
-	// RFC 8684, Section 3.1: "If either host requires the use of checksums,
+	// RFC 8684, Section 3.1: "if either host requires the use of checksums,
 	// checksums MUST be used."
 	if o.Flags&wire.CapChecksum != 0 || c.cfg.Checksum {
 		c.checksum = true
@@ -148,8 +148,9 @@ func (c *Conn) capableSYNACK(now mono.Time, f *flow, seg *wire.Segment) {
 // established the first subflow.
 func (c *Conn) capableThirdACK(now mono.Time, f *flow, seg *wire.Segment) {
 	o := &seg.Capable
-	// RFC 8684, Section 3.1: "If the third packet [...] does not contain the
-	// MP_CAPABLE option, [the] connection MUST" be regular TCP.
+	// RFC 8684, Section 3.1: "If the third packet (the ACK) does not contain
+	// the MP_CAPABLE option, then the session MUST fall back to operating as a
+	// regular, single-path TCP session."
 	if seg.Has&wire.OptMPCapable == 0 || o.Keys != 2 {
 		c.startPlain(reason.FallbackThirdACK)
 		return

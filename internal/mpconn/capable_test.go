@@ -125,7 +125,7 @@ func TestDSSOvertakesThirdACK(t *testing.T) {
 	require.True(t, l.b.conn.IsMPTCP())
 }
 
-// RFC 8684, Section 3.1: "If either host requires the use of checksums,
+// RFC 8684, Section 3.1: "if either host requires the use of checksums,
 // checksums MUST be used."
 func TestChecksumWanted(t *testing.T) {
 	for _, who := range []string{"a", "b"} {

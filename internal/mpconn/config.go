@@ -25,6 +25,10 @@ type Config struct {
 	Checksum        bool            // ask for DSS checksums (flag A)
 	DenyJoinInitial bool            // ask the peer not to join our initial address (flag C)
 
+	// RequireMPTCP refuses every fallback after the handshake: the connection,
+	// or the subflow whose checksum failed, ends instead. A handshake that comes
+	// out as plain TCP is the driver's to refuse (EventFallback).
+	RequireMPTCP bool
 	// FastCloseByACK has Abort say MP_FASTCLOSE on an ACK that the peer must
 	// answer (RFC 8684, Section 3.5, option A), not on RSTs only.
 	FastCloseByACK bool

@@ -45,10 +45,10 @@ func (c *Conn) handleDataAck(now mono.Time, f *flow, seg *wire.Segment) {
 	if edge := ack + uint64(f.tcp.PeerWindow(seg)); edge > c.snd.edge {
 		c.snd.edge = edge
 	}
+	c.tuneSend()
 	if ack > c.snd.una {
 		c.timers.Stop(timerDataRexmit)
 		c.backoff = 0
-		c.tuneSend()
 		c.dataAcked(ack)
 		c.armDataRexmit(now)
 	}

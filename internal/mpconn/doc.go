@@ -15,4 +15,13 @@
 // senddata.go takes it, schedule.go picks the subflow, mapping.go binds it to
 // the subflow's sequence space, poll.go puts it into a segment. The way of a
 // received byte: recvdata.go finds its mapping and its place.
+//
+// Falling back to plain TCP (fallback.go for lost options, fail.go for failed
+// checksums) is one decision: whether it is still allowed, the end of joins
+// under way and the refusal of new ones are settled within one call, and calls
+// do not overlap. So no subflow can come up between a look at the connection and
+// what is done about it, whatever the order in which segments arrive. A Conn is
+// made for one connection and never used again, so that no state of an earlier
+// one, of a fallback or of a subflow, can shine through; and it has no workers
+// or timers of its own that could outlive it.
 package mpconn

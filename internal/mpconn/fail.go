@@ -39,7 +39,7 @@ const (
 func (c *Conn) checksumFailed(now mono.Time, f *flow, m *mapping) {
 	c.stats.ChecksumErrors++
 	f.fail.dsn, f.fail.noticed = c.rcv.dsn(m.data), true
-	if !c.onlyPath(f) || !c.sendsInLine(f) || !c.receivesInLine(f) {
+	if !c.canRevert(f) {
 		c.failByReset(now, f)
 		return
 	}
@@ -70,7 +70,7 @@ func (c *Conn) handleFail(now mono.Time, f *flow, seg *wire.Segment) {
 		return
 	}
 	f.fail.dsn = c.rcv.dsn(c.rcv.ack())
-	if !c.onlyPath(f) || !c.sendsInLine(f) || !c.receivesInLine(f) {
+	if !c.canRevert(f) {
 		c.failByReset(now, f)
 		c.resend(uint64(at), c.snd.nxt, f)
 		return
@@ -114,6 +114,11 @@ func (c *Conn) failing() bool {
 		}
 	}
 	return false
+}
+
+// canRevert reports whether the connection may go on as plain TCP on a flow.
+func (c *Conn) canRevert(f *flow) bool {
+	return !c.cfg.RequireMPTCP && c.onlyPath(f) && c.sendsInLine(f) && c.receivesInLine(f)
 }
 
 // onlyPath reports whether no other subflow can carry data, for either side:

@@ -282,3 +282,31 @@ func TestChecksumFailureMeetsJoin(t *testing.T) {
 		}
 	}
 }
+
+// A connection that must be MPTCP does not hand out altered bytes: the subflow
+// is reset, and the connection with it if there is no other. Lost options end
+// it.
+func TestRequireMPTCP(t *testing.T) {
+	l := newLab(t, 7, 2)
+	l.a.cfg.Checksum, l.b.cfg.RequireMPTCP = true, true
+	l.connect()
+	l.prove()
+	hit := l.spoil(0, l.a, 2)
+	l.a.write(50_000)
+	l.run("reset", 10*time.Second, func() bool { l.b.readAll(); return l.a.count(EventSubflowLost) == 1 })
+	require.True(t, *hit)
+	l.run("end", 5*time.Minute, func() bool { return l.a.conn.Closed() && l.b.conn.Closed() })
+	require.Zero(t, l.b.wrong)
+	require.Equal(t, reason.FallbackNone, l.b.conn.Fallback())
+	require.Len(t, l.b.carrying(wire.OptMPFail), 1)
+	require.Len(t, l.b.resets(0), 1)
+
+	l = newLab(t, 7, 1)
+	l.a.cfg.RequireMPTCP = true
+	l.connect()
+	l.paths[0].box = func(_ *end, seg *wire.Segment) bool { seg.Has &^= wire.OptMPTCP; return true }
+	l.a.write(50_000)
+	l.run("end", time.Minute, func() bool { return l.a.conn.Closed() })
+	require.Equal(t, reason.FallbackNoDataACK, l.a.conn.Fallback())
+	require.Equal(t, reason.CloseLocalReset, l.a.conn.Err())
+}

@@ -46,6 +46,12 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 		// The peer is taken to have been plain TCP from the start.
 		inLine = inLine && c.nextID == 1 && delta == 0 && c.stats.BytesReinjected == 0
 	}
+	if c.cfg.RequireMPTCP {
+		c.fallback = why
+		c.emit(Event{Kind: EventFallback, Fallback: why})
+		c.abort(now, reason.CloseLocalReset)
+		return
+	}
 	if !inLine {
 		// What the subflow carries is not the stream in order: going on would
 		// deliver wrong bytes.

@@ -120,8 +120,8 @@ func (c *Conn) putReset(f *flow, seg *wire.Segment) {
 	if c.mode != modeMPTCP && (f.join == nil || f.phase == phaseUp) {
 		return
 	}
-	// RFC 8684, Section 3.6: flags U, V and W "MUST be set to 0"; the writer
-	// knows no others.
+	// RFC 8684, Section 3.6, of the flags U, V and W: "An implementation of this
+	// specification MUST set these flags to 0"; the writer does not know them.
 	seg.Has |= wire.OptMPTCPRst
 	seg.TCPRst = f.reset
 	switch {

@@ -22,6 +22,9 @@ func FuzzConn(f *testing.F) {
 	f.Add([]byte{0x21, 0x05, 0x01, 0x00, 0xff, 0x02, 0x08, 0x03, 0x00, 0x00, 0xff, 0x02, 0xff, 0x04, 0x00, 0x02, 0xff})
 	f.Add([]byte{0x63, 0x05, 0x01, 0x05, 0x02, 0x06, 0x30, 0x00, 0xff, 0x01, 0xff, 0x02, 0x40, 0x07, 0x01, 0x02, 0xff, 0x08, 0x00})
 	f.Add([]byte{0xa2, 0x09, 0x03, 0x00, 0xff, 0x02, 0x20, 0x09, 0x00, 0x01, 0x80, 0x02, 0xff})
+	f.Add([]byte{0x10, 0x01, 0x0a, 0x00, 0x00, 0xff, 0x02, 0x40, 0x01, 0xff, 0x0e, 0x01, 0x00, 0xff})
+	f.Add([]byte{0x92, 0x03, 0x05, 0x01, 0x0f, 0x02, 0x0e, 0x00, 0x03, 0x01, 0x02, 0xff, 0x10, 0x01})
+	f.Add([]byte{0x12, 0x07, 0x05, 0x01, 0x0a, 0x00, 0x00, 0xff, 0x11, 0x00, 0x02, 0x40, 0x0f, 0x81})
 	f.Add([]byte{0x12, 0x05, 0x01, 0x0a, 0x01, 0x00, 0xff, 0x02, 0x60, 0x0b, 0x00, 0x0c, 0x01})
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		if len(ops) > 400 {
@@ -33,7 +36,8 @@ func FuzzConn(f *testing.F) {
 
 type play struct {
 	*lab
-	ops []byte
+	ops   []byte
+	purse *purse // what the connections share; nil = no bound
 }
 
 func newPlay(t *testing.T, ops []byte) *play {
@@ -45,6 +49,12 @@ func newPlay(t *testing.T, ops []byte) *play {
 	p.a.cfg.Checksum = set&0x10 != 0
 	if set&0x20 != 0 {
 		p.b.cfg.ReadBuffer, p.a.cfg.WriteBuffer = 30_000, 50_000
+	}
+	more := p.next()
+	p.a.cfg.FastCloseByACK, p.b.cfg.DenyJoinInitial = more&1 != 0, more&2 != 0
+	if more&4 != 0 {
+		p.purse = &purse{left: 300_000}
+		p.a.cfg.Budget, p.b.cfg.Budget = p.purse, p.purse
 	}
 	for i, path := range p.paths {
 		path.delay = time.Duration(1+i*int(set>>6)*8) * time.Millisecond
@@ -74,7 +84,7 @@ func (p *play) run() {
 // op plays one operation with its argument.
 func (p *play) op(op, arg byte) {
 	path := p.paths[int(arg)%len(p.paths)]
-	switch op % 14 {
+	switch op % 18 {
 	case 0:
 		p.a.write(int(arg) * 251)
 	case 1:
@@ -110,6 +120,17 @@ func (p *play) op(op, arg byte) {
 		p.b.pump()
 	case 13:
 		path.box = nil
+	case 14:
+		p.b.conn.Withdraw(p.now, p.b.at(int(arg)%len(p.paths)).Addr())
+		p.b.pump()
+	case 15:
+		p.forge(path, arg)
+	case 16:
+		e := []*end{p.a, p.b}[arg&1]
+		e.conn.FailSubflow(p.now, int(arg>>1)%4)
+		e.pump()
+	case 17:
+		p.loseSignals(path, arg)
 	}
 }
 
@@ -143,6 +164,48 @@ func (p *play) alter(path *path) {
 	}
 }
 
+// forge makes a box put signals of the peer's on segments, true or not: none
+// may cost a byte.
+func (p *play) forge(path *path, arg byte) {
+	n := 0
+	path.box = func(_ *end, seg *wire.Segment) bool {
+		if n++; n%5 != 0 || seg.Flags&(wire.SYN|wire.RST) != 0 || seg.Has&wire.OptDSS == 0 {
+			return true
+		}
+		switch arg % 5 {
+		case 0:
+			seg.Has |= wire.OptRemoveAddr
+			seg.RemoveAddr.N, seg.RemoveAddr.IDs[0], seg.RemoveAddr.IDs[1] = 2, arg>>5, arg>>3&3
+		case 1:
+			seg.Has |= wire.OptAddAddr
+			seg.AddAddr = wire.AddAddr{ID: arg >> 4, Addr: addr(int(arg>>4), 1)}
+		case 2:
+			seg.Has |= wire.OptFastClose
+			seg.FastClose = [8]byte{arg}
+		case 3:
+			seg.Has |= wire.OptMPPrio
+			seg.PrioBackup = n&8 != 0
+		case 4:
+			seg.Has |= wire.OptMPTCPRst
+		}
+		return true
+	}
+}
+
+// loseSignals makes a box drop every segment, or every second one, that has an
+// option of the given kinds.
+func (p *play) loseSignals(path *path, arg byte) {
+	kinds := []wire.OptionSet{wire.OptMPFail, wire.OptAddAddr, wire.OptRemoveAddr, wire.OptFastClose, wire.OptMPJoin, wire.OptMPPrio}
+	n := 0
+	path.box = func(_ *end, seg *wire.Segment) bool {
+		if seg.Has&kinds[int(arg)%len(kinds)] == 0 {
+			return true
+		}
+		n++
+		return arg&0x80 == 0 && n%2 == 0
+	}
+}
+
 // check holds at any time.
 func (p *play) check(e *end) {
 	info := e.conn.Info()
@@ -154,6 +217,13 @@ func (p *play) check(e *end) {
 	require.LessOrEqual(p.t, info.Readable+info.OutOfOrder, buffer, "receive buffer")
 	require.LessOrEqual(p.t, info.SendMemory, 2*info.WriteBuffer+128<<10, "send buffer")
 	require.LessOrEqual(p.t, info.Subflows, e.conn.cfg.MaxSubflows)
+	if info.Fallback != reason.FallbackNone {
+		require.LessOrEqual(p.t, info.Subflows, 1, "plain TCP has one subflow")
+		require.False(p.t, info.Joinable)
+	}
+	if p.purse != nil {
+		require.GreaterOrEqual(p.t, p.purse.left, 0, "budget")
+	}
 }
 
 // finish mends the network and demands that both ends come to an end.
@@ -174,5 +244,10 @@ func (p *play) finish() {
 	if p.a.conn.Err() == reason.CloseDone && p.b.conn.Err() == reason.CloseDone {
 		require.Equal(p.t, p.a.wrote, p.b.read, "bytes from a to b")
 		require.Equal(p.t, p.b.wrote, p.a.read, "bytes from b to a")
+	}
+	p.a.close()
+	p.b.close()
+	if p.purse != nil {
+		require.Equal(p.t, 300_000, p.purse.left, "budget given back")
 	}
 }

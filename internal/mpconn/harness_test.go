@@ -30,7 +30,6 @@ type lab struct {
 	paths []*path
 	queue packets
 	seq   int
-	log   []string
 }
 
 // path is a pair of addresses and what happens between them.

@@ -230,3 +230,63 @@ func TestEarlyFallbackAndTimers(t *testing.T) {
 		})
 	}
 }
+
+// RFC 8684, Section 3.3: a checksum where none was agreed, or none where one
+// was, resets the subflow with reason 1.
+func TestChecksumPresence(t *testing.T) {
+	for _, agreed := range []bool{true, false} {
+		l := newLab(t, 1, 2)
+		l.a.cfg.Checksum = agreed
+		l.connect()
+		l.prove()
+		l.join(1)
+		l.run("join", time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 && l.b.count(EventSubflowUp) == 2 })
+		l.twist(0, func(d *wire.DSS) { d.HasChecksum = !agreed })
+		l.transfer(l.a, l.b, 200_000, time.Minute, nil)
+		rst := l.b.resets(1)
+		require.Len(t, rst, 1)
+		require.Equal(t, reason.ResetMPTCP, rst[0].TCPRst.Reason)
+	}
+}
+
+// A path MTU that changes cuts what is sent again differently; the mappings
+// stay.
+func TestMappingsSurviveSmallerMTU(t *testing.T) {
+	l := joined(t, 4)
+	for _, p := range l.paths {
+		p.loss = 0.03
+	}
+	mtu := 1480
+	l.transfer(l.a, l.b, 1_000_000, 5*time.Minute, func() {
+		if l.b.read > (1500-mtu)*1500 && mtu > 700 {
+			mtu -= 100
+			for id := range 2 {
+				for _, s := range l.a.sent[max(len(l.a.sent)-40, 0):] {
+					if s.Src == l.a.at(id) {
+						l.a.conn.HandlePacketTooBig(l.now, id, s.Seq, mtu)
+					}
+				}
+			}
+		}
+	})
+	require.Less(t, l.a.conn.AppendSubflows(nil)[0].TCP.MSS, 1300)
+	wantFixedMappings(t, l.a)
+}
+
+// Simultaneous open: neither side would know whose key comes first, so both are
+// plain TCP. The guard is handshake's case for a SYN in answer to a SYN.
+func TestSimultaneousOpen(t *testing.T) {
+	l := newLab(t, 1, 1)
+	l.b.cfg.Local, l.b.cfg.Remote = l.b.at(0), l.a.at(0)
+	l.b.conn = Dial(l.now, &l.b.cfg)
+	l.dial()
+	l.b.pump()
+	l.run("connect", 10*time.Second, func() bool { return l.a.conn.Connected() && l.b.conn.Connected() })
+	l.transfer(l.a, l.b, 50_000, time.Minute, nil)
+	l.transfer(l.b, l.a, 50_000, time.Minute, nil)
+	require.Equal(t, reason.FallbackPeerSYN, l.a.conn.Fallback())
+	require.Equal(t, reason.FallbackPeerSYN, l.b.conn.Fallback())
+	l.a.closeWrite()
+	l.b.closeWrite()
+	l.run("end", 5*time.Minute, func() bool { return l.a.conn.Closed() && l.b.conn.Closed() })
+}
