@@ -32,6 +32,7 @@ type ack struct {
 	sentAt   mono.Time // of the latest record delivered that was sent once; 0 = none
 	original bool      // a record sent before the last timeout and not again is among those delivered
 	repaired bool      // a record that was sent again is among those delivered
+	wrong    bool      // a record believed lost and not sent again is among those delivered
 	rtt      time.Duration
 	newest   delivered // stamp of the latest record delivered
 	newestAt mono.Time
@@ -83,6 +84,7 @@ func (s *Subflow) advance(a *ack, una relSSN) {
 	a.advanced = true
 	s.queue.ackTo(una, func(r *record) { s.deliver(a, r) })
 	s.snd.una = una
+	s.rec.pass = false
 	a.acked = s.payload(a.prior, una)
 	s.count.bytesAcked += uint64(a.acked)
 	if s.rec.timeouts > 0 {
@@ -101,6 +103,7 @@ func (s *Subflow) payload(lo, hi relSSN) int {
 func (s *Subflow) deliver(a *ack, r *record) {
 	n := s.payload(r.lo, r.hi)
 	a.delivered += n
+	a.wrong = a.wrong || r.marks&(markLost|markTwice) == markLost
 	if r.marks&markTwice == 0 {
 		a.sentAt = max(a.sentAt, r.sentAt)
 		a.original = a.original || r.sentAt <= s.rec.timedOutAt

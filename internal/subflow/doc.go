@@ -15,6 +15,12 @@
 // harmless. Segments that the connection may act upon are those for which
 // HandleSegment returned Accepted.
 //
+// Losses are found by RACK with tail loss probes (RFC 8985) where SACK is in
+// use, and by counting (RFC 5681, 6582, 6675) where it is not. Recovery follows
+// PRR (RFC 9937) and is taken back when timestamps (RFC 3522), D-SACK (RFC
+// 2883) or what is acknowledged after a timeout (RFC 5682) show it to have been
+// needless. ECN (RFC 3168) and pacing are there for the asking.
+//
 // Sequence numbers are kept as relSSN: 64-bit distances from ISS or IRS, SYN
 // at 0 and the first byte of data at 1, which never wrap.
 //

@@ -16,6 +16,8 @@ func (s *Subflow) CheckInvariants() error {
 		return fmt.Errorf("no records, una %d nxt %d", s.snd.una, s.snd.nxt)
 	case q.total > 0 && !s.timers.At(timerRexmit).Set():
 		return fmt.Errorf("%d bytes out and no retransmission timer", q.total)
+	case q.total == 0 && (s.timers.At(timerReorder).Set() || s.timers.At(timerTailProbe).Set()):
+		return fmt.Errorf("nothing out and a timer of RACK-TLP")
 	case s.state.over() && s.Deadline().Set():
 		return fmt.Errorf("deadline in %v", s.state)
 	case s.rcv.due == ackLater && !s.timers.At(timerDelAck).Set():

@@ -196,6 +196,20 @@ func TestSmallReceiveBuffer(t *testing.T) {
 	h.want("half", pkt{flags: ".", seq: 1, ack: 601, wnd: 300})
 }
 
+// That a SYN can tell only 64 KiB of the window is no reason for an ACK.
+func TestNoUpdateAfterTheHandshake(t *testing.T) {
+	h := newHarness(t)
+	cfg := harnessConfig()
+	cfg.MaxWindow = 1 << 20
+	h.s = subflow.Accept(h.now, cfg, h.ctl, h.segment(pkt{flags: "S"}))
+	h.s.SetReceiveWindow(1 << 20)
+	h.skip(1)
+	h.s.SetReceiveWindow(1 << 20)
+	h.in(pkt{flags: ".", seq: 1, ack: 1})
+	h.s.SetReceiveWindow(1 << 20)
+	h.wantIdle("no update")
+}
+
 // RFC 8684, Section 3.3.4: the connection's window is offered as it is, for
 // other subflows offer the same.
 func TestReceiveWindowIsOfferedAsSet(t *testing.T) {

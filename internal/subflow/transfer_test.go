@@ -81,6 +81,32 @@ func TestGoodputWithLossAndReordering(t *testing.T) {
 	}
 }
 
+// What RACK and the tail loss probe are for: lost retransmissions and lost
+// tails cost no timeouts, and late segments are seldom sent again.
+func TestRACKSavesTimeouts(t *testing.T) {
+	for _, late := range []time.Duration{0, 3 * time.Millisecond, 5 * time.Millisecond} {
+		var took [2]time.Duration
+		var timeouts, again [2]uint64
+		for seed := range uint64(10) {
+			for i := range 2 {
+				l := link{rate: 1.25e6, delay: 10 * time.Millisecond, queue: 25000, loss: 0.01, reorder: 0.02, reorderBy: late}
+				p := newPair(t, pairConfig{seed: seed, cc: "cubic", ab: l, ba: l, a: func(c *subflow.Config) { c.NoRACK = i == 1 }})
+				p.transfer(2<<20, 0)
+				p.finish(2 * time.Minute)
+				st := p.stats()[0]
+				took[i] += p.now.Duration()
+				timeouts[i] += st.Timeouts
+				again[i] += st.BytesRetransmitted
+			}
+		}
+		t.Logf("late by %v: with RACK %v, %d timeouts, %d bytes again; without %v, %d, %d",
+			late, took[0], timeouts[0], again[0], took[1], timeouts[1], again[1])
+		require.Less(t, 3*timeouts[0], timeouts[1])
+		require.Less(t, again[0], again[1])
+		require.Less(t, float64(took[0]), 1.03*float64(took[1]))
+	}
+}
+
 // RFC 9293, Figure 7, on a network that loses and reorders.
 func TestSimultaneousOpenTransfer(t *testing.T) {
 	for seed := range uint64(50) {

@@ -61,10 +61,14 @@ func (s *Subflow) eifel(a *ack) bool {
 	if !a.advanced || s.rec.phase == phaseOpen || u.armed == undoDSACK {
 		return false
 	}
-	was := u.armed
+	if u.armed == undoWaits {
+		return a.wrong // it arrives before it could be sent again
+	}
+	if !a.repaired {
+		return false
+	}
 	u.armed = undoDSACK
-	return was == undoWaits ||
-		s.ts.on && a.seg.Has&wire.OptTimestamps != 0 && a.seg.TSEcr != 0 && int32(a.seg.TSEcr-u.ts) < 0
+	return s.ts.on && a.seg.Has&wire.OptTimestamps != 0 && a.seg.TSEcr != 0 && int32(a.seg.TSEcr-u.ts) < 0
 }
 
 // allTwice reports whether by this ACK all that was sent again in a recovery

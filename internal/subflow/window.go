@@ -212,6 +212,7 @@ func (r *receiver) unscaled() uint16 { return uint16(min(max(r.offer-r.nxt, 0), 
 func (s *Subflow) SetReceiveWindow(bytes int) {
 	r := &s.rcv
 	bytes = min(max(bytes, 0), s.cfg.MaxWindow)
+	old := r.offer
 	r.offer = r.nxt + relSSN(bytes)
 	if r.told == 0 {
 		r.edge, r.space = r.offer, bytes // nothing was promised yet
@@ -219,6 +220,9 @@ func (s *Subflow) SetReceiveWindow(bytes int) {
 	}
 	r.space = max(r.space, bytes)
 	r.edge = max(r.edge, r.offer)
+	if r.offer <= old {
+		return
+	}
 	// The ACK is due when the peer knows of less than half of what is open.
 	news := r.nxt + relSSN(r.window())<<r.shift
 	step := max(relSSN(min(r.space/2, s.snd.mss)), 1)
