@@ -9,6 +9,7 @@ import (
 
 	"github.com/gomptcp/gomptcp/internal/host"
 	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/mpconn"
 	"github.com/gomptcp/gomptcp/internal/reason"
 )
 
@@ -40,6 +41,7 @@ type Conn struct {
 	changed   chan struct{}      // closed at the next event; nil if nobody waits for one
 	joins     map[int]chan error // results that AddSubflow waits for, by subflow
 	err       error              // why the connection is over; nil if it is not, or was closed in order
+	fellBack  time.Time          // when the connection became plain TCP
 	proven    bool               // joins were allowed at some time
 	reset     reason.Reset       // MP_TCPRST code of the last subflow that the peer reset
 	keepAlive keepAlive
@@ -67,6 +69,11 @@ func (s *Stack) newConn(hc *host.Conn, cfg *Config) *Conn {
 	}
 	c.trace = newTracer(cfg, hc.LocalAddr(), hc.RemoteAddr())
 	hc.User = c
+	switch why := hc.Fallback(); why {
+	case reason.FallbackBlackhole, reason.FallbackCollision:
+		// From the start, so that the core has no event of it.
+		c.observe(mpconn.Event{Kind: mpconn.EventFallback, Fallback: why})
+	}
 	return c
 }
 

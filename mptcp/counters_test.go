@@ -59,6 +59,7 @@ func TestBlackHoleIsToldByInfo(t *testing.T) {
 			begun := time.Now()
 			c := p.dial()
 			require.Equal(p, why, c.Info().Fallback)
+			require.WithinRange(p, c.Info().FallbackAt, begun, time.Now())
 			if why == "destination drops mptcp" {
 				require.Less(p, time.Since(begun), 100*time.Millisecond)
 			}

@@ -228,6 +228,8 @@ func hostError(err error) error {
 		return syscall.EADDRNOTAVAIL
 	case errors.Is(err, host.ErrAddrInUse):
 		return syscall.EADDRINUSE
+	case errors.Is(err, host.ErrNoKey):
+		return ErrFallback
 	case errors.Is(err, host.ErrNotOpened):
 		return ErrLimit
 	}

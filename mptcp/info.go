@@ -11,12 +11,13 @@ import (
 
 // Info is a snapshot of a connection. Bytes are those of payload.
 type Info struct {
-	State    string // of the data level: OPENING, ESTAB, FIN-WAIT-1, ... CLOSED (RFC 8684, Appendix D)
-	MPTCP    bool   // speaks MPTCP
-	Fallback string // why it does not; "" if it does
-	Checksum bool   // DSS checksums are in use
-	Token    uint32 // ours, by which the peer's subflows join
-	Close    string // how the connection ended; "" while it goes on
+	State      string    // of the data level: OPENING, ESTAB, FIN-WAIT-1, ... CLOSED (RFC 8684, Appendix D)
+	MPTCP      bool      // speaks MPTCP
+	Fallback   string    // why it does not; "" if it does
+	FallbackAt time.Time // when it fell back; zero if it did not, or plain TCP was asked for
+	Checksum   bool      // DSS checksums are in use
+	Token      uint32    // ours, by which the peer's subflows join
+	Close      string    // how the connection ended; "" while it goes on
 
 	Subflows       int // that may carry data now
 	SubflowsOpened int // ever
@@ -63,7 +64,7 @@ func (c *Conn) Info() Info {
 	info.SegmentsSent, info.SegmentsReceived, info.Timeouts = t.SegmentsSent, t.SegmentsReceived, t.Timeouts
 	info.Drops = dropsByName(&i.Stats.Drops, &t.Drops)
 	if i.Fallback != reason.FallbackNone {
-		info.Fallback = i.Fallback.String()
+		info.Fallback, info.FallbackAt = i.Fallback.String(), c.fellBack
 	}
 	if c.core.Closed() {
 		info.Close = i.Close.String()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/mpconn"
@@ -166,6 +167,7 @@ func (c *Conn) observe(e mpconn.Event) {
 			c.reset = e.Reset
 		}
 	case mpconn.EventFallback:
+		c.fellBack = time.Now()
 		if c.refuses && c.err == nil {
 			c.err = ErrFallback
 		}

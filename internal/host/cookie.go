@@ -183,6 +183,9 @@ func (h *Host) acceptCookie(now mono.Time, l *Listener, t tuple, seg *wire.Segme
 			// Another connection took the token in the meantime.
 			cfg.Plain, cfg.PlainWhy = true, reason.FallbackCollision
 			h.count(MIBMPFallbackTokenInit)
+			if l.cfg.RequireMPTCP {
+				return h.stray(seg, reason.DropLimit)
+			}
 		}
 	}
 	withISS(cfg, t, func(seq.SSN) seq.SSN { return seg.Ack.Add(-1) })

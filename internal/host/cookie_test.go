@@ -181,7 +181,7 @@ func TestCookieRemembersMSSAndRoundTrip(t *testing.T) {
 	synAck := l.synAckTo(syn)
 	l.now = l.now.Add(200 * time.Millisecond)
 	require.Equal(t, host.VerdictAccept, l.server.deliver(thirdACK(syn, synAck)).Kind)
-	require.Nil(t, l.server.poll())
+	l.run()
 	s, ok := ln.Accept()
 	require.True(t, ok)
 	tcp := s.AppendSubflows(nil)[0].TCP
@@ -233,7 +233,7 @@ func TestCookieWithWrongKeyIsPlainTCP(t *testing.T) {
 	ack := thirdACK(syn, l.synAckTo(syn))
 	ack.Capable.ReceiverKey[0]++
 	l.server.deliver(ack)
-	require.Nil(t, l.server.poll())
+	l.run()
 	s, ok := ln.Accept()
 	require.True(t, ok)
 	require.Equal(t, reason.FallbackBadKeys, s.Fallback())
@@ -260,8 +260,7 @@ func TestCookieKeyThatCollidesIsNotSent(t *testing.T) {
 
 	// The key left before the token was taken.
 	l.server.deliver(thirdACK(syn, first))
-	for l.server.poll() != nil {
-	}
+	l.run()
 	s, ok := ln.Accept()
 	require.True(t, ok)
 	require.Equal(t, reason.FallbackCollision, s.Fallback())

@@ -36,6 +36,9 @@ func (h *Host) Dial(now mono.Time, a DialArgs) (*Conn, error) {
 	}
 	h.offer(now, c)
 	cfg := h.connConfig(c)
+	if cfg.Plain && c.cfg.RequireMPTCP {
+		return nil, ErrNoKey
+	}
 	if w := h.timeWait.get(c.first); w != nil {
 		withISS(cfg, c.first, (*w).issAfter)
 		h.timeWait.remove(c.first)

@@ -23,6 +23,7 @@ var (
 	ErrNoRoute   = errors.New("no local address can reach the destination")
 	ErrNoPort    = errors.New("no free local port")
 	ErrAddrInUse = errors.New("address in use")
+	ErrNoKey     = errors.New("no unique key found, and MPTCP is required")
 	ErrNotOpened = errors.New("connection takes no further subflow")
 )
 

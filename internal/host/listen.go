@@ -208,6 +208,9 @@ func (h *Host) handleSYN(now mono.Time, t tuple, w *waiting, seg *wire.Segment) 
 func (h *Host) accept(now mono.Time, l *Listener, t tuple, w *waiting, seg *wire.Segment) Verdict {
 	c := h.newConn(&l.cfg, t)
 	cfg := h.connConfig(c)
+	if cfg.Plain && l.cfg.RequireMPTCP {
+		return h.stray(seg, reason.DropLimit)
+	}
 	if w != nil {
 		withISS(cfg, t, (*w).issAfter)
 		h.timeWait.remove(t)

@@ -234,6 +234,12 @@ func TestKeysDoNotCollide(t *testing.T) {
 	l.run()
 	require.True(t, c.Connected())
 	require.False(t, c.IsMPTCP(), "without a unique key the connection is plain TCP")
+	require.Equal(t, reason.FallbackCollision, c.Fallback())
+	must := config(t)
+	must.RequireMPTCP = true
+	_, err := l.client.Dial(l.now, host.DialArgs{Remote: service, Conn: must})
+	require.ErrorIs(t, err, host.ErrNoKey)
+	require.Equal(t, uint64(2), l.client.Counters().MIB[host.MIBMPFallbackTokenInit])
 	require.True(t, a.IsMPTCP() && b.IsMPTCP())
 }
 
