@@ -168,7 +168,7 @@ func (f *Flow) mapped(p []byte, dsn seq.DSN) *Out {
 	}
 	if !f.d.fallen {
 		f.dataAck(o)
-		f.mapTo(o, dsn, uint32(f.sndNxt-f.iss), p)
+		f.mapTo(o, dsn, uint32(f.sndNxt-f.iss)-f.early, p)
 	}
 	return o
 }

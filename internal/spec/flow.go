@@ -31,12 +31,13 @@ type Flow struct {
 	tsRecent uint32
 	tsBase   uint32
 
-	syn    *Out  // that opened the flow
-	mute   bool  // no ACK but the script's
-	lose   Match // segments that the network loses; nil = none
-	noDSS  bool  // a middlebox takes the DSS options of the peer
-	finned bool  // the target's FIN came in order
-	reset  *In   // the target's RST
+	syn    *Out   // that opened the flow
+	early  uint32 // bytes that went with the SYN, which no mapping covers
+	mute   bool   // no ACK but the script's
+	lose   Match  // segments that the network loses; nil = none
+	noDSS  bool   // a middlebox takes the DSS options of the peer
+	finned bool   // the target's FIN came in order
+	reset  *In    // the target's RST
 	raw    []byte
 	in     []*In   // not yet looked at by the script
 	pieces []piece // declared mappings

@@ -46,7 +46,7 @@ func Items(match *regexp.Regexp) []Item {
 	var items []Item
 	for _, group := range [][]Item{
 		basicItems, capableItems, joinItems, mappingItems, dataItems, windowItems,
-		addrItems, endItems, fallbackItems, otherItems,
+		addrItems, endItems, fallbackItems, otherItems, fastOpenItems,
 		segmentItems, stateItems, timingItems, extensionItems,
 	} {
 		for _, it := range group {

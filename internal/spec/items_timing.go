@@ -26,7 +26,9 @@ var timingItems = []Item{
 		f.mute = true
 		d.write(1000)
 		gaps := f.retransmissions(4, 19*time.Second)
-		for i := 2; i < len(gaps); i++ {
+		// Where time is real, the peer may see segments late.
+		s.Check(gaps[3] > gaps[0], "gaps of retransmissions are %v", gaps)
+		for i := 2; i < len(gaps) && s.T.Virtual(); i++ {
 			s.Check(gaps[i] > gaps[i-1]*3/2 && gaps[i] < gaps[i-1]*5/2, "gaps of retransmissions are %v", gaps)
 		}
 		if gaps[0] < time.Second || gaps[1] < time.Second {

@@ -146,6 +146,9 @@ func (t *kernel) sysctls() error {
 	if t.setup.Checksum {
 		values["net/mptcp/checksum_enabled"] = "1"
 	}
+	if t.setup.FastOpen {
+		values["net/ipv4/tcp_fastopen"] = "1027" // client, server, and every listener
+	}
 	if n := t.setup.ReadBuffer; n > 0 {
 		values["net/ipv4/tcp_rmem"] = fmt.Sprintf("4096 %d %d", n, n)
 	}

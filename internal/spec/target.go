@@ -32,6 +32,10 @@ type Setup struct {
 	Checksum bool // ask for DSS checksums
 	Plain    bool // do without MPTCP
 
+	// FastOpen has listeners take data on SYNs (RFC 7413), where the target
+	// can.
+	FastOpen bool
+
 	Subflows   int // most subflows of a connection; 0 = the target's default
 	ReadBuffer int // bytes; 0 = the target's default
 }
