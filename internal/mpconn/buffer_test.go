@@ -130,8 +130,8 @@ func TestBudget(t *testing.T) {
 }
 
 // Bytes received beyond a hole do not make the buffer grow: two paths of which
-// one is slow keep much out of order, again and again. The guard is that
-// tuneReceive counts what was read.
+// one is slow keep much out of order, again and again, and the limit stays with
+// what is read.
 func TestOutOfOrderDoesNotGrowBuffer(t *testing.T) {
 	l := newLab(t, 5, 2)
 	l.paths[1].delay = 300 * time.Millisecond
@@ -150,9 +150,8 @@ func TestOutOfOrderDoesNotGrowBuffer(t *testing.T) {
 	require.LessOrEqual(t, most, 4*700_000)
 }
 
-// Subflows that join, die and come back at any time during the measurement: no
-// round trip is known yet, or none any more. The guard is minTuneRTT, without
-// which a measurement divides by zero.
+// Subflows that join and die at any time during the measurement: no round trip
+// is known yet, or none any more, or it is 0; no division minds.
 func TestTuningMeetsJoin(t *testing.T) {
 	for step := range 40 {
 		l := newLab(t, 6, 2)

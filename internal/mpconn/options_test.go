@@ -69,10 +69,8 @@ func TestOptionsVanishOnFirstSubflowAfterJoin(t *testing.T) {
 
 // Options that stop passing on the first subflow while a join is under way, at
 // every step of both. A connection that fell back has one subflow and takes no
-// other, no wrong byte is read, and nothing hangs. The guard is fallBack's
-// look at nextID, which Open and HandleJoin move in the same call that makes the
-// subflow: without it an end goes plain beside a subflow that carries mapped
-// data.
+// other, no wrong byte is read, and nothing hangs. The guard is startPlain's
+// end of joinable.
 func TestFallbackMeetsJoin(t *testing.T) {
 	for strip := range 12 {
 		for join := range 12 {

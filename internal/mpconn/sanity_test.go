@@ -140,9 +140,9 @@ func TestShortNumbersWrap(t *testing.T) {
 	}
 }
 
-// The answer to a join must be an MP_JOIN: the guard is joinSYNACK's test of
-// presence and form, without which stale fields of an earlier option would be
-// read.
+// The answers of a join must be MP_JOIN options of the right form: with any
+// other, and whatever its fields say, the subflow does not come up on either
+// side.
 func TestJoinAnsweredByOtherOptions(t *testing.T) {
 	for _, opt := range []wire.OptionSet{
 		wire.OptMPCapable, wire.OptDSS, wire.OptAddAddr, wire.OptRemoveAddr, wire.OptMPPrio, wire.OptMPFail, wire.OptFastClose, wire.OptMPTCPRst,
@@ -175,8 +175,8 @@ func TestJoinAnsweredByOtherOptions(t *testing.T) {
 }
 
 // A connection that ends at any step of a join, on either side: no segment of
-// the join may meet what is no more. The guards are the look at over in
-// HandleSegment and Joinable's in HandleJoin.
+// the join may meet what is no more. The guard is Joinable, which HandleJoin and
+// Open ask.
 func TestCloseMeetsJoin(t *testing.T) {
 	for step := range 30 {
 		for _, abort := range []bool{true, false} {
@@ -205,9 +205,8 @@ func TestCloseMeetsJoin(t *testing.T) {
 	}
 }
 
-// Falling back on connect and at once the data-level timer and a reinjection:
-// offsets are counted from the start, so that none is unset. The guard is
-// fallBack's stop of the timer and startPlain's clearing of what was due again.
+// Falling back on connect, while at once timers fire: offsets are counted from
+// the start, so that there is none that could still be unset.
 func TestEarlyFallbackAndTimers(t *testing.T) {
 	for n := range 8 {
 		l := newLab(t, 5, 1)
