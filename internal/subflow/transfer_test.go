@@ -103,7 +103,9 @@ func TestRACKSavesTimeouts(t *testing.T) {
 			late, took[0], timeouts[0], again[0], took[1], timeouts[1], again[1])
 		require.Less(t, 3*timeouts[0], timeouts[1])
 		require.Less(t, again[0], again[1])
-		require.Less(t, float64(took[0]), 1.03*float64(took[1]))
+		// The window is lowered twice for a lost retransmission (RFC 5681, Section
+		// 4.3), which only RACK finds without a timeout.
+		require.Less(t, float64(took[0]), 1.06*float64(took[1]))
 	}
 }
 
