@@ -102,6 +102,7 @@ var mappingItems = []Item{
 		f.mapTo(o, dsn, rel, p)
 		f.send(o)
 		if in := f.next(soon, d.dataAcks(d.sndNxt)); in == nil {
+			f.none("RST although the mapping came", 15*time.Second, isRST)
 			s.Skipf("the target does not wait for a late mapping")
 		}
 		d.wantRead("data whose mapping came late", 10)
