@@ -55,6 +55,12 @@ var allowed = []struct {
 	}},
 	{"internal/simnet", []string{"mptcp", "internal/link", "internal/wire", "internal/stream", "internal/mono"}},
 
+	{"internal/spec", []string{
+		"internal/sim", "internal/host", "internal/mpconn", "internal/pathmgr", "internal/wire", "internal/key",
+		"internal/stream", "internal/seq", "internal/mono", "internal/reason",
+	}},
+
+	{"examples/mptcpspec", []string{"internal/spec"}},
 	{"examples", []string{"mptcp", "netstack", "scheduler", "cc", "examples"}},
 	{"bench", []string{
 		"mptcp", "netstack", "scheduler", "cc", "bench", "internal",
@@ -76,7 +82,7 @@ var foreign = []struct {
 	{"gvisor.dev/gvisor", []string{"netstack", "bench", "examples", "internal/interop"}},
 	{"golang.zx2c4.com/wireguard", []string{"netstack"}},
 	{"github.com/google/gopacket", []string{"netstack", "internal/sim", "bench"}},
-	{"golang.org/x/sys", []string{"netstack", "bench", "examples"}},
+	{"golang.org/x/sys", []string{"netstack", "bench", "examples", "internal/spec"}},
 	{"gonum.org/v1", []string{"bench"}},
 }
 

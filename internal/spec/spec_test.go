@@ -1,0 +1,94 @@
+package spec
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/wire"
+)
+
+var verbose = flag.Bool("spec.trace", false, "log the segments of items that do not pass")
+
+// pending are items that our own stack fails today, with the reason. An item
+// here that passes is an error too, so that the list cannot grow stale.
+var pending = map[string]string{
+	"M065": "a mapping that comes on an ACK after its payload is not applied; RST after 10 s",
+	"M109": "a repeated ADD_ADDR of a refused address leads to no new join",
+	"M111": "a known id with another port is joined at the old port",
+	"T25":  "a dial gives up after 127 s",
+}
+
+// TestSelf plays every item against this module's own stack.
+func TestSelf(t *testing.T) {
+	for _, it := range Items(nil) {
+		t.Run(it.ID, func(t *testing.T) {
+			r := Run(it, func(s Setup) (Target, error) { return NewSelf(s), nil })
+			why, known := pending[it.ID]
+			switch {
+			case r.Verdict == Fail && !known:
+				t.Errorf("%s: %s", it.Title, r.Note)
+			case r.Verdict != Fail && known:
+				t.Errorf("%s is pending (%s) but does not fail: %s", it.ID, why, r.Verdict)
+			case r.Verdict != Pass:
+				t.Logf("%s: %s", r.Verdict, r.Note)
+			}
+			if *verbose && r.Verdict != Pass {
+				for _, line := range r.Trace {
+					t.Log(line)
+				}
+			}
+		})
+	}
+}
+
+// deaf is a target that gets nothing.
+type deaf struct{ Target }
+
+func (deaf) Send(Packet) {}
+
+// TestItemsPassNoDeadTarget makes sure that no item passes for want of an
+// answer, but for those that ask for silence.
+func TestItemsPassNoDeadTarget(t *testing.T) {
+	silence := map[string]bool{
+		"T33":  true,                             // must not answer at all
+		"M006": true, "M023": true, "M036": true, // are about the SYN alone
+		"T25": true,
+	}
+	for _, it := range Items(nil) {
+		r := Run(it, func(s Setup) (Target, error) { return deaf{NewSelf(s)}, nil })
+		if r.Verdict != Fail && r.Verdict != Skip && !silence[it.ID] {
+			t.Errorf("%s: a dead target gets %s (%s)", it.ID, r.Verdict, r.Note)
+		}
+	}
+}
+
+// stripped is a target behind a box that takes the MPTCP options of all but
+// its SYNs and SYN/ACKs.
+type stripped struct{ Target }
+
+func (s stripped) Recv(until mono.Time) (Packet, bool) {
+	p, ok := s.Target.Recv(until)
+	if !ok {
+		return p, ok
+	}
+	in, whole := parse(p)
+	if whole && in.Flags&wire.SYN == 0 && hasMPTCP(in) {
+		in.Has &^= wire.OptMPTCP
+		return packetOf(&in.Segment, nil, p.At), true
+	}
+	return p, ok
+}
+
+// TestItemsMissMPTCP makes sure that items of the data level notice when the
+// target does not speak it.
+func TestItemsMissMPTCP(t *testing.T) {
+	for _, group := range [][]Item{dataItems, windowItems, addrItems, fallbackItems} {
+		for _, it := range group {
+			r := Run(it, func(s Setup) (Target, error) { return stripped{NewSelf(s)}, nil })
+			if r.Verdict == Pass {
+				t.Errorf("%s passes although no MPTCP option comes", it.ID)
+			}
+		}
+	}
+}
