@@ -220,7 +220,7 @@ func TestCloseEndsWaitingCalls(t *testing.T) {
 }
 
 func TestCloseDeliversWhatWasWritten(t *testing.T) {
-	inBubble(t, setup{links: []link.Config{{Rate: 8e6, Delay: 10 * time.Millisecond}}}, func(p *pair) {
+	inBubble(t, setup{client: &mptcp.Config{WriteBuffer: 2 << 20}, links: []link.Config{{Rate: 8e6, Delay: 10 * time.Millisecond}}}, func(p *pair) {
 		client, server := p.connect()
 		want := pattern(1 << 20)
 		_, err := client.Write(want)
@@ -290,7 +290,7 @@ func TestLingerZeroResets(t *testing.T) {
 	inBubble(t, setup{links: []link.Config{delayed}}, func(p *pair) {
 		client, server := p.connect()
 		require.NoError(p, client.SetLinger(0))
-		_, err := client.Write(pattern(1 << 20))
+		_, err := client.Write(pattern(200_000))
 		require.NoError(p, err)
 		require.NoError(p, client.Close())
 		_, err = io.Copy(io.Discard, server)

@@ -119,7 +119,7 @@ func TestWriteToObeysTheReadDeadline(t *testing.T) {
 
 // TestCloseDuringWriteTo: what the writer is looking at stays what it is.
 func TestCloseDuringWriteTo(t *testing.T) {
-	inBubble(t, setup{mtu: 65535}, func(p *pair) {
+	inBubble(t, setup{server: &mptcp.Config{WriteBuffer: 2 << 20}, mtu: 65535}, func(p *pair) {
 		client, server := p.connect()
 		want := pattern(1 << 20)
 		_, err := server.Write(want)

@@ -14,7 +14,6 @@ var verbose = flag.Bool("spec.trace", false, "log the segments of items that do 
 // here that passes is an error too, so that the list cannot grow stale.
 var pending = map[string]string{
 	"M065": "a mapping that comes on an ACK after its payload is not applied; RST after 10 s",
-	"M109": "a repeated ADD_ADDR of a refused address leads to no new join",
 	"M111": "a known id with another port is joined at the old port",
 	"T25":  "a dial gives up after 127 s",
 }
