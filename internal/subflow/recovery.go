@@ -41,7 +41,6 @@ const maxDupThresh = 16
 
 // lossRecovery finds losses in what an ACK says and moves between the phases.
 func (s *Subflow) lossRecovery(a *ack) {
-	s.findReneging()
 	s.detectSpurious(a)
 	s.countDuplicates(a)
 	if s.rack.on {
@@ -84,16 +83,15 @@ func (s *Subflow) respond(a *ack) {
 	s.rate.lost += a.lost
 }
 
-// findReneging looks for a receiver that threw away what it had SACKed: all
-// before it has arrived, and it is not acknowledged.
+// reneged reports whether the receiver threw away what it had SACKed: all
+// before it has arrived, and it is not acknowledged. Judged at a timeout only,
+// since an old ACK whose SACK blocks cover SND.UNA looks the same.
 //
 // RFC 2018, Section 8: "The data receiver is permitted to discard data in its
 // queue that has not been acknowledged to the data sender, even if the data has
 // already been reported in a SACK option."
-func (s *Subflow) findReneging() {
-	if s.queue.len() > 0 && s.queue.get(0).marks&markSACKed != 0 {
-		s.queue.loseAll()
-	}
+func (s *Subflow) reneged() bool {
+	return s.queue.len() > 0 && s.queue.get(0).marks&markSACKed != 0
 }
 
 // countDuplicates counts duplicate ACKs: with SACK those that report new

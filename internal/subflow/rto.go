@@ -95,12 +95,12 @@ func (s *Subflow) loseAll(now mono.Time) {
 	}
 	s.stopProbe()
 	before := s.pipe()
-	if s.rack.on && s.rec.timeouts == 1 {
+	if s.rack.on && s.rec.timeouts == 1 && !s.reneged() {
 		s.markTimedOut(now)
 	} else {
 		// RFC 2018, Section 8: "the timeout might indicate that the data
-		// receiver has reneged". With RACK that shows in the ACKs, too, and the
-		// first timeout does not yet forget what was SACKed.
+		// receiver has reneged". With RACK the first one forgets what was
+		// SACKed only if the receiver shows it.
 		s.queue.loseAll()
 	}
 	s.rate.lost += before - s.pipe()
