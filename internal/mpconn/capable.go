@@ -155,7 +155,7 @@ func (c *Conn) capableThirdACK(now mono.Time, f *flow, seg *wire.Segment) {
 		c.startPlain(reason.FallbackThirdACK)
 		return
 	}
-	if o.ReceiverKey != c.localKey {
+	if !key.Equal(o.ReceiverKey[:], c.localKey[:]) {
 		c.startPlain(reason.FallbackBadKeys)
 		return
 	}

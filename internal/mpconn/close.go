@@ -150,6 +150,16 @@ func (c *Conn) peerClosedFlow(now mono.Time, f *flow) {
 	}
 }
 
+// closeTimeout ends a close that takes too long. When both streams are
+// complete only a dead subflow is in the way.
+func (c *Conn) closeTimeout(now mono.Time) {
+	if c.snd.finAcked() && c.rcv.eof() {
+		c.abort(now, reason.CloseDone)
+		return
+	}
+	c.abort(now, reason.CloseTimeout)
+}
+
 // lastFlowGone decides what becomes of a connection without a subflow.
 func (c *Conn) lastFlowGone(now mono.Time, why reason.Close) {
 	done := c.snd.finAcked() && c.rcv.eof()

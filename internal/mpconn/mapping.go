@@ -211,7 +211,7 @@ func (c *Conn) putMapping(seg *wire.Segment, m *mapping) {
 
 // addMapping notes a mapping that the peer declared.
 func (c *Conn) addMapping(now mono.Time, f *flow, m mapping) {
-	if m.n == 0 || m.end() <= f.got || f.failed != reason.CloseNone {
+	if m.n == 0 || m.end() <= f.heldFrom() || f.failed != reason.CloseNone {
 		return
 	}
 	// RFC 8684, Section 3.3.4: "A sanity check SHOULD be performed at the

@@ -2,7 +2,6 @@ package mpconn
 
 import (
 	"github.com/gomptcp/gomptcp/internal/mono"
-	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/timer"
 )
 
@@ -73,7 +72,7 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 		case timerOrphan:
 			c.finish(c.orphanedBy)
 		case timerClose:
-			c.abort(now, reason.CloseTimeout)
+			c.closeTimeout(now)
 		case timerFastClose:
 			c.fastCloseTimeout(now)
 		case timerSchedule, timerSignal:

@@ -13,9 +13,7 @@ var verbose = flag.Bool("spec.trace", false, "log the segments of items that do 
 // pending are items that our own stack fails today, with the reason. An item
 // here that passes is an error too, so that the list cannot grow stale.
 var pending = map[string]string{
-	"M065": "a mapping that comes on an ACK after its payload is not applied; RST after 10 s",
 	"M111": "a known id with another port is joined at the old port",
-	"T25":  "a dial gives up after 127 s",
 }
 
 // TestSelf plays every item against this module's own stack.

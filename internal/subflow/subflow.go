@@ -48,10 +48,13 @@ type Config struct {
 	InitialRTO time.Duration // 0 = 1 s
 	// MinRTO is the least retransmission timeout, 0 = 200 ms.
 	// Deviation: RFC 6298 asks for 1 s; 200 ms is what is deployed.
-	MinRTO     time.Duration
-	MaxRTO     time.Duration // 0 = 60 s
-	SYNRetries int           // how often SYN and SYN/ACK are sent again before giving up; 0 = 6
-	Retries    int           // how often data, FIN and window probes are; 0 = 15
+	MinRTO time.Duration
+	MaxRTO time.Duration // 0 = 60 s
+	// SYNRetries is how often SYN and SYN/ACK are sent again before giving up;
+	// 0 = 7, after which more than four minutes have passed: RFC 9293, Section
+	// 3.8.3, wants "at least 3 minutes" (MUST-23).
+	SYNRetries int
+	Retries    int // how often data, FIN and window probes are; 0 = 15
 
 	// UserTimeout is how long what was sent may stay unacknowledged, before the
 	// subflow ends with CloseTimeout (RFC 5482); 0 = as long as the retries.
@@ -119,7 +122,7 @@ func (c Config) withDefaults() Config {
 	c.InitialRTO = orDefault(c.InitialRTO, time.Second)
 	c.MinRTO = orDefault(c.MinRTO, 200*time.Millisecond)
 	c.MaxRTO = max(orDefault(c.MaxRTO, 60*time.Second), c.MinRTO)
-	c.SYNRetries = orDefault(c.SYNRetries, 6)
+	c.SYNRetries = orDefault(c.SYNRetries, 7)
 	c.Retries = orDefault(c.Retries, 15)
 	c.DelayedACK = orDefault(c.DelayedACK, 40*time.Millisecond)
 	c.ChallengeACKs = orDefault(c.ChallengeACKs, 10)
