@@ -54,7 +54,6 @@ func TestBlackHolesAreRemembered(t *testing.T) {
 	// After a minute one SYN probes; its failure doubles the time.
 	for _, period := range []time.Duration{2 * time.Minute, 4 * time.Minute, 8 * time.Minute} {
 		l.advance(max(0, begun.Add(70*time.Second).Sub(l.now)))
-		begun = l.now
 		offers, why = l.dialOnce(config(t), service)
 		require.Equal(t, reason.FallbackSYNTimeout, why)
 		require.Equal(t, 1, offers)

@@ -109,6 +109,12 @@ func (c *Conn) takeCapableFlags(o *wire.MPCapable) {
 // here; the peer repeats it.
 func (c *Conn) admit(f *flow, seg *wire.Segment) bool {
 	early := c.mode == modeUndecided && !c.active && f.phase == phaseOpening
+	if early && seg.Flags&(wire.SYN|wire.ACK|wire.RST) == wire.SYN && seg.Has&wire.OptMPCapable == 0 {
+		// The peer has given up on MP_CAPABLE, perhaps because our answer with
+		// it never arrives.
+		c.startPlain(reason.FallbackPeerSYN)
+		return true
+	}
 	return !early || seg.Has&wire.OptDSS == 0 || seg.Has&wire.OptMPCapable != 0 || seg.Flags&(wire.RST|wire.SYN) != 0
 }
 

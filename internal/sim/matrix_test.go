@@ -178,7 +178,7 @@ type matrixRow struct {
 	box    func(c *cell) sim.Middlebox
 	setup  func(c *cell)
 	want   map[position]outcome
-	short  map[position]outcome // what is accepted, and shown as skipped, instead
+	short  map[position]outcome // what is seen instead of want, where it falls short of the RFC
 	always bool                 // the box itself asks when to begin
 }
 
@@ -201,9 +201,6 @@ func strips(opts wire.OptionSet, match sim.Match) func(*cell) sim.Middlebox {
 }
 
 func notSYN(seg *wire.Segment) bool { return !sim.IsSYN(seg) }
-
-// withChecksum has both ends protect their data.
-func withChecksum(c *cell) { c.cfg.ConnA.Checksum = true }
 
 // insertNAT puts a translator in the way, whose public address the client
 // connects to if the server is behind it.
@@ -235,8 +232,9 @@ func TestMiddleboxMatrix(t *testing.T) {
 				}
 				c.link.Insert(row.inside, box)
 				got := c.run(t)
-				if short, ok := row.short[at]; ok && got == short {
-					t.Skipf("%v instead of %v", got, want)
+				if short, ok := row.short[at]; ok {
+					t.Logf("known to fall short of %v", want)
+					want = short
 				}
 				require.Equal(t, want.String(), got.String())
 			})

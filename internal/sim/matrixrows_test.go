@@ -92,14 +92,6 @@ func strippingRows() []matrixRow {
 	}
 }
 
-// late is the outcome when a side whose data all arrived, and that has all of
-// the peer's, yet waits in vain for a subflow to be closed.
-func late(subflows int, a, b reason.Close) outcome {
-	o := mptcp(subflows)
-	o.A.Close, o.B.Close = a, b
-	return o
-}
-
 // bothSides makes two rows of a box that changes nothing for good.
 func bothSides(name string, box func(*cell) sim.Middlebox, want map[position]outcome) []matrixRow {
 	return []matrixRow{{name: name, inside: sim.EndA, box: box, want: want}, {name: name, inside: sim.EndB, box: box, want: want}}
@@ -121,9 +113,6 @@ func rewritingRows() (rows []matrixRow) {
 		// in the window any more; the only one is replaced when it timed out.
 		midStream: mptcp(2), midOnly: mptcp(1),
 	})
-	for i := range offset {
-		offset[i].short = map[position]outcome{midStream: late(2, reason.CloseTimeout, reason.CloseTimeout)}
-	}
 	rows = append(rows, offset...)
 	rows = append(rows, alteringRows()...)
 	rows = append(rows, natRows()...)
@@ -156,7 +145,6 @@ func natRows() []matrixRow {
 				// another subflow keeps the connection.
 				midStream: mptcp(2), midOnly: lost(reason.CloseRemoteReset, reason.CloseTimeout),
 			},
-			short: map[position]outcome{midStream: late(2, reason.CloseDone, reason.CloseTimeout)},
 		},
 		{
 			name: "nat", inside: sim.EndB, box: func(c *cell) sim.Middlebox {
@@ -178,7 +166,6 @@ func natRows() []matrixRow {
 			want: map[position]outcome{
 				midStream: mptcp(2), midOnly: lost(reason.CloseRemoteReset, reason.CloseTimeout),
 			},
-			short: map[position]outcome{midStream: late(2, reason.CloseDone, reason.CloseTimeout)},
 		},
 	}
 }
@@ -209,8 +196,6 @@ func droppingRows() (rows []matrixRow) {
 			want: map[position]outcome{atHandshake: silent, atJoin: mptcp(1)},
 		})
 	}
-	// B answers a SYN without MP_CAPABLE as it answered the first.
-	rows[1].short = map[position]outcome{atHandshake: {A: fate{reason.FallbackSYNTimeout, reason.CloseTimeout}}}
 	rows = append(rows, blackHoleRows()...)
 	return append(rows, bothSides("too big", func(c *cell) sim.Middlebox { return sim.TooBig(1200, c.insideNode()) }, everywhere(mptcp(2)))...)
 }
