@@ -28,15 +28,31 @@ func TestChangesOfInterfaces(t *testing.T) {
 	}{
 		{"at first, all", nil, []LinkState{lo, eth}, []LinkState{lo, eth}},
 		{"nothing", []LinkState{lo, eth}, []LinkState{lo, eth}, nil},
-		{"carrier lost", []LinkState{lo, eth}, []LinkState{lo, state("eth0", 2, false, "192.0.2.1/24", "2001:db8::1/64")},
-			[]LinkState{state("eth0", 2, false, "192.0.2.1/24", "2001:db8::1/64")}},
-		{"address lost", []LinkState{lo, eth}, []LinkState{lo, state("eth0", 2, true, "2001:db8::1/64")},
-			[]LinkState{state("eth0", 2, true, "2001:db8::1/64")}},
+		{
+			"carrier lost",
+			[]LinkState{lo, eth},
+			[]LinkState{lo, state("eth0", 2, false, "192.0.2.1/24", "2001:db8::1/64")},
+			[]LinkState{state("eth0", 2, false, "192.0.2.1/24", "2001:db8::1/64")},
+		},
+		{
+			"address lost",
+			[]LinkState{lo, eth},
+			[]LinkState{lo, state("eth0", 2, true, "2001:db8::1/64")},
+			[]LinkState{state("eth0", 2, true, "2001:db8::1/64")},
+		},
 		{"gone", []LinkState{lo, eth}, []LinkState{lo}, []LinkState{state("eth0", 2, false)}},
-		{"renamed", []LinkState{eth}, []LinkState{state("wan", 2, true, "192.0.2.1/24")},
-			[]LinkState{state("eth0", 2, false), state("wan", 2, true, "192.0.2.1/24")}},
-		{"replaced by one like it", []LinkState{eth}, []LinkState{state("eth0", 7, true, "192.0.2.1/24", "2001:db8::1/64")},
-			[]LinkState{state("eth0", 7, true, "192.0.2.1/24", "2001:db8::1/64")}},
+		{
+			"renamed",
+			[]LinkState{eth},
+			[]LinkState{state("wan", 2, true, "192.0.2.1/24")},
+			[]LinkState{state("eth0", 2, false), state("wan", 2, true, "192.0.2.1/24")},
+		},
+		{
+			"replaced by one like it",
+			[]LinkState{eth},
+			[]LinkState{state("eth0", 7, true, "192.0.2.1/24", "2001:db8::1/64")},
+			[]LinkState{state("eth0", 7, true, "192.0.2.1/24", "2001:db8::1/64")},
+		},
 	} {
 		require.Equal(t, c.want, changes(c.old, c.now), c.why)
 	}

@@ -167,8 +167,10 @@ func (t *tally) sent(o *wire.Options) {
 		opt wire.OptionSet
 		m   MIB
 	}{
-		{wire.OptMPPrio, MIBMPPrioTx}, {wire.OptMPFail, MIBMPFailTx},
-		{wire.OptFastClose, MIBMPFastcloseTx}, {wire.OptMPTCPRst, MIBMPRstTx},
+		{wire.OptMPPrio, MIBMPPrioTx},
+		{wire.OptMPFail, MIBMPFailTx},
+		{wire.OptFastClose, MIBMPFastcloseTx},
+		{wire.OptMPTCPRst, MIBMPRstTx},
 	} {
 		if o.Has&p.opt != 0 {
 			t.add(p.m, 1)

@@ -17,8 +17,13 @@ func TestRSTAtTheBordersOfTheWindow(t *testing.T) {
 		seq              int
 		challenge, reset bool
 	}{
-		{seq: 0}, {seq: 1, reset: true}, {seq: 2, challenge: true},
-		{seq: window, challenge: true}, {seq: window + 1}, {seq: 1 << 30}, {seq: -1 << 30},
+		{seq: 0},
+		{seq: 1, reset: true},
+		{seq: 2, challenge: true},
+		{seq: window, challenge: true},
+		{seq: window + 1},
+		{seq: 1 << 30},
+		{seq: -1 << 30},
 	} {
 		h := newEstablishedWithWindow(t, window)
 		h.in(pkt{flags: "R", seq: c.seq})

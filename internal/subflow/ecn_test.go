@@ -41,7 +41,9 @@ func TestECNClient(t *testing.T) {
 		answer wire.Flags
 		want   wire.ECN
 	}{
-		{true, wire.ECE, wire.ECT0}, {true, 0, wire.NotECT}, {true, wire.CWR, wire.NotECT},
+		{true, wire.ECE, wire.ECT0},
+		{true, 0, wire.NotECT},
+		{true, wire.CWR, wire.NotECT},
 		{true, ecnBits, wire.NotECT}, // reflects the reserved bits
 		{false, wire.ECE, wire.NotECT},
 	} {
