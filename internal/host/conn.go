@@ -140,6 +140,7 @@ func (h *Host) baseConfig(c *Conn) *mpconn.Config {
 		Plain:           c.cfg.Plain,
 		Checksum:        c.cfg.Checksum,
 		DenyJoinInitial: c.cfg.DenyJoinInitial,
+		RequireMPTCP:    c.cfg.RequireMPTCP,
 		Subflow:         c.cfg.Subflow,
 		Scheduler:       c.cfg.Scheduler,
 		Congestion:      c.cfg.Congestion,

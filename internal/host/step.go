@@ -62,6 +62,8 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 		h.tuples.unbind(t, c, e.ID)
 		h.timeWait.add(now, t, e.TimeWait)
 	case mpconn.EventAddrAnnounced:
+		// A known id with another port: that is the port to try now.
+		c.forgetRemote(e.RemoteID)
 		c.remotes = append(c.remotes, pathmgr.Remote{ID: e.RemoteID, Addr: e.Remote})
 		h.Feed(now, c, flowEvent(pathmgr.AddrAnnounced, e))
 	case mpconn.EventAddrRefreshed:
@@ -70,7 +72,7 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 		// forget failures when they hear of it.
 		h.Feed(now, c, flowEvent(pathmgr.AddrAnnounced, e))
 	case mpconn.EventAddrWithdrawn:
-		c.remotes = slices.DeleteFunc(c.remotes, func(r pathmgr.Remote) bool { return r.ID == e.RemoteID })
+		c.forgetRemote(e.RemoteID)
 		h.Feed(now, c, flowEvent(pathmgr.AddrWithdrawn, e))
 	case mpconn.EventFallback:
 		h.fallback(now, c)
@@ -79,6 +81,11 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 		h.unregister(c)
 	}
 	return nil
+}
+
+// forgetRemote drops what the peer said of an address id.
+func (c *Conn) forgetRemote(id uint8) {
+	c.remotes = slices.DeleteFunc(c.remotes, func(r pathmgr.Remote) bool { return r.ID == id })
 }
 
 // flowEvent returns the path manager's form of an event.

@@ -127,7 +127,11 @@ func (c *Conn) flushHeld(now mono.Time, f *flow) {
 			f.held = nil
 		}
 	}
-	f.stuck.until = 0
+	if f.stuck.until.Set() {
+		// The mapping came late, on a segment that may need no answer itself.
+		f.stuck.until = 0
+		f.tcp.RequestAck()
+	}
 	c.forgetMappings(f)
 }
 
