@@ -171,6 +171,27 @@ func TestOrphanIsRescued(t *testing.T) {
 	l.run("rescue", 10*time.Second, func() bool { l.b.readAll(); return l.b.read == l.a.wrote })
 }
 
+// A path on which handshakes pass, but no data, does not keep a connection
+// alive for longer than none.
+func TestOrphanOnPathWithoutData(t *testing.T) {
+	l := newLab(t, 3, 2)
+	l.a.cfg.OrphanTimeout = 5 * time.Second
+	l.connect()
+	l.prove()
+	l.idle(200 * time.Millisecond) // the DATA_ACK is in
+	l.paths[1].box = func(_ *end, seg *wire.Segment) bool { return seg.PayloadLen() == 0 }
+	l.paths[0].down = true
+	l.a.write(10_000)
+	l.a.conn.FailSubflow(l.now, 0)
+	l.a.pump()
+	start := l.now
+	l.join(1)
+	l.run("join", time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 })
+	l.run("end", time.Minute, func() bool { return l.a.conn.Closed() })
+	require.Equal(t, reason.CloseAddressGone, l.a.conn.Err())
+	require.Equal(t, 5*time.Second, l.now.Sub(start))
+}
+
 func TestOrphanTimeout(t *testing.T) {
 	l := newLab(t, 3, 2)
 	l.a.cfg.OrphanTimeout, l.b.cfg.OrphanTimeout = 5*time.Second, 5*time.Second

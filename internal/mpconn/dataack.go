@@ -48,6 +48,7 @@ func (c *Conn) handleDataAck(now mono.Time, f *flow, seg *wire.Segment) {
 	c.tuneSend()
 	if ack > c.snd.una {
 		c.timers.Stop(timerDataRexmit)
+		c.timers.Stop(timerOrphan)
 		c.backoff = 0
 		c.dataAcked(ack)
 		c.armDataRexmit(now)

@@ -169,7 +169,10 @@ func (c *Conn) flowUp(now mono.Time, f *flow) {
 		c.emit(Event{Kind: EventConnected})
 	}
 	c.emitFlow(EventSubflowUp, f, Event{})
-	c.timers.Stop(timerOrphan)
+	if c.snd.una >= c.snd.nxt {
+		// Otherwise only a DATA_ACK shows that more than handshakes pass.
+		c.timers.Stop(timerOrphan)
+	}
 	if c.snd.closed && c.mode == modePlain {
 		c.advance(now)
 	}

@@ -11,7 +11,7 @@ type timerKind uint8
 const (
 	timerDataRexmit timerKind = iota // a DATA_ACK is overdue
 	timerAddAddr                     // an echo of ADD_ADDR is overdue
-	timerOrphan                      // no subflow is left
+	timerOrphan                      // no subflow is left, or none that delivers
 	timerClose                       // the peer does not finish closing
 	timerSchedule                    // the scheduler asked to be asked again
 	timerFastClose                   // an MP_FASTCLOSE is unanswered
@@ -70,7 +70,7 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 		case timerAddAddr:
 			c.retryAnnounce(now)
 		case timerOrphan:
-			c.finish(c.orphanedBy)
+			c.abort(now, c.orphanedBy)
 		case timerClose:
 			c.closeTimeout(now)
 		case timerFastClose:
