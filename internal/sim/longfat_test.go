@@ -56,7 +56,7 @@ func longFat(rate float64, rtt time.Duration, mtu int) sim.Shape {
 func TestLongFatPath(t *testing.T) {
 	t.Parallel()
 	const limit = 15 * time.Second
-	long := longFat(1e9, 300*time.Millisecond, 1500)
+	long := longFat(1e9/slowdown, 300*time.Millisecond, 1500)
 	took := fillTime(t, []sim.Shape{long}, limit)
 	t.Logf("filled after %v", took)
 	require.Less(t, took, limit)
@@ -65,8 +65,8 @@ func TestLongFatPath(t *testing.T) {
 func TestLongFatPathBesideAnother(t *testing.T) {
 	t.Parallel()
 	const limit = 15 * time.Second
-	long := longFat(1e9, 300*time.Millisecond, 1500)
-	short := longFat(100e6, 20*time.Millisecond, 1500)
+	long := longFat(1e9/slowdown, 300*time.Millisecond, 1500)
+	short := longFat(100e6/slowdown, 20*time.Millisecond, 1500)
 	took := fillTime(t, []sim.Shape{short, long}, limit)
 	t.Logf("filled after %v", took)
 	require.Less(t, took, limit)
