@@ -35,7 +35,8 @@ type direction struct {
 }
 
 // Filter sees every packet before the link does, and may change its options
-// and header. It reports whether the packet may pass.
+// and header. It reports whether the packet may pass. It is called by one
+// goroutine at a time.
 type Filter func(seg *wire.Segment) bool
 
 func newDirection(n *Net, to *Node, cfg LinkConfig, shape link.Config, seed, way uint64) *direction {
@@ -45,12 +46,27 @@ func newDirection(n *Net, to *Node, cfg LinkConfig, shape link.Config, seed, way
 	}
 }
 
-// SetFilter puts f before both directions of the link; nil removes it.
+// SetFilter puts f before both directions of the link; nil removes it. What
+// the former filter did happens before SetFilter returns.
 func (l *Link) SetFilter(f Filter) {
+	if f != nil {
+		f = oneAtATime(f)
+	}
 	for _, d := range l.ways {
 		d.mu.Lock()
 		d.filter = f
 		d.mu.Unlock()
+	}
+}
+
+// oneAtATime keeps the two directions of a link, whose locks are their own,
+// out of f at the same time.
+func oneAtATime(f Filter) Filter {
+	var mu sync.Mutex
+	return func(seg *wire.Segment) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return f(seg)
 	}
 }
 
