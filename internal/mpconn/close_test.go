@@ -192,6 +192,58 @@ func TestOrphanOnPathWithoutData(t *testing.T) {
 	require.Equal(t, 5*time.Second, l.now.Sub(start))
 }
 
+// Two such paths, of which one is always up while the other is being replaced,
+// do not keep it alive either. Guard: removeFlow starts the orphan timer when a
+// subflow goes that has brought nothing across.
+func TestOrphanOnPathsWithoutData(t *testing.T) {
+	l := newLab(t, 3, 3)
+	l.a.cfg.OrphanTimeout = 20 * time.Second
+	l.a.cfg.Subflow.Retries = 3
+	l.connect()
+	l.prove()
+	l.join(1)
+	l.run("join", time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 })
+	l.idle(200 * time.Millisecond)
+	for _, p := range l.paths {
+		p.box = func(_ *end, seg *wire.Segment) bool { return seg.PayloadLen() == 0 }
+	}
+	l.a.write(100_000)
+	next, lost := 2, 0
+	l.run("end", 10*time.Minute, func() bool {
+		if n := l.a.count(EventSubflowLost); n > lost && !l.a.conn.Closed() {
+			lost = n
+			l.join(next % 3)
+			next++
+		}
+		return l.a.conn.Closed()
+	})
+	require.Greater(t, lost, 2, "subflows came and went")
+	require.Equal(t, reason.CloseTimeout, l.a.conn.Err())
+}
+
+// A connection without a subflow whose peer's window is closed has nothing to
+// get acknowledged: a new subflow is all it needs to live on. Guard: what waits
+// behind the window does not count in awaitsDataAck.
+func TestOrphanRescuedBehindClosedWindow(t *testing.T) {
+	l := newLab(t, 3, 2)
+	l.a.cfg.OrphanTimeout, l.b.cfg.OrphanTimeout = 5*time.Second, 5*time.Second
+	l.b.cfg.ReadBuffer = 64 << 10
+	l.connect()
+	l.prove()
+	for range 4 {
+		l.a.write(64 << 10)
+		l.idle(5 * time.Second)
+	}
+	l.a.conn.FailSubflow(l.now, 0)
+	l.b.conn.FailSubflow(l.now, 0)
+	l.a.pump()
+	l.b.pump()
+	l.join(1)
+	l.idle(time.Minute)
+	require.False(t, l.a.conn.Closed())
+	l.run("rest", time.Minute, func() bool { l.b.readAll(); return l.b.read == l.a.wrote })
+}
+
 func TestOrphanTimeout(t *testing.T) {
 	l := newLab(t, 3, 2)
 	l.a.cfg.OrphanTimeout, l.b.cfg.OrphanTimeout = 5*time.Second, 5*time.Second
