@@ -1,11 +1,13 @@
 package mpconn
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
@@ -192,32 +194,49 @@ func TestOrphanOnPathWithoutData(t *testing.T) {
 	require.Equal(t, 5*time.Second, l.now.Sub(start))
 }
 
+// lost returns the n-th event of a lost subflow.
+func (e *end) lost(n int) Event {
+	for _, ev := range e.events {
+		if ev.Kind == EventSubflowLost {
+			if n == 0 {
+				return ev
+			}
+			n--
+		}
+	}
+	return Event{}
+}
+
 // Two such paths, of which one is always up while the other is being replaced,
 // do not keep it alive either. Guard: removeFlow starts the orphan timer when a
 // subflow goes that has brought nothing across.
 func TestOrphanOnPathsWithoutData(t *testing.T) {
 	l := newLab(t, 3, 3)
+	l.paths[1].delay = 400 * time.Millisecond // its subflow outlives others
 	l.a.cfg.OrphanTimeout = 20 * time.Second
 	l.a.cfg.Subflow.Retries = 3
 	l.connect()
 	l.prove()
 	l.join(1)
-	l.run("join", time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 })
-	l.idle(200 * time.Millisecond)
+	l.run("join", 3*time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 })
+	l.idle(time.Second)
 	for _, p := range l.paths {
 		p.box = func(_ *end, seg *wire.Segment) bool { return seg.PayloadLen() == 0 }
 	}
 	l.a.write(100_000)
-	next, lost := 2, 0
+	free, lost := 2, 0
+	var first mono.Time
 	l.run("end", 10*time.Minute, func() bool {
-		if n := l.a.count(EventSubflowLost); n > lost && !l.a.conn.Closed() {
-			lost = n
-			l.join(next % 3)
-			next++
+		for ; lost < l.a.count(EventSubflowLost) && !l.a.conn.Closed(); lost++ {
+			gone := l.a.lost(lost)
+			first = cmp.Or(first, l.now)
+			l.join(free)
+			free = int(gone.Local.Addr().As4()[2])
 		}
 		return l.a.conn.Closed()
 	})
-	require.Greater(t, lost, 2, "subflows came and went")
+	require.Greater(t, lost, 1, "subflows came and went")
+	require.Less(t, l.now.Sub(first), 25*time.Second)
 	require.Equal(t, reason.CloseTimeout, l.a.conn.Err())
 }
 
