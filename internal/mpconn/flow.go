@@ -47,7 +47,8 @@ type flow struct {
 	peerReset     reason.Reset // what the peer's RST said
 	peerTransient bool
 	failed        reason.Close // why we ended it, if we did
-	prioDue       bool         // MP_PRIO must be sent
+	prio          signal       // the MP_PRIO we have to say
+	riding        bool         // signals are on its payload
 	out           mappings     // sent and not acknowledged on the subflow
 	in            mappings     // received and not used up
 	held          []piece      // in-order payload that waits for its mapping

@@ -16,14 +16,14 @@ func (c *Conn) SetBackup(_ mono.Time, id int, backup bool) bool {
 		return false
 	}
 	if f.backupLocal != backup {
-		f.backupLocal, f.prioDue = backup, true
+		f.backupLocal = backup
+		f.prio.start()
 	}
 	return true
 }
 
 // putPrio adds MP_PRIO for the subflow that the segment goes out on.
 func (c *Conn) putPrio(f *flow, seg *wire.Segment) {
-	f.prioDue = false
 	seg.Has |= wire.OptMPPrio
 	seg.PrioBackup = f.backupLocal
 }
