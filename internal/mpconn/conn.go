@@ -233,7 +233,7 @@ func (c *Conn) handleControl(now mono.Time, f *flow, seg *wire.Segment) {
 		c.handleRemoveAddr(now, &seg.RemoveAddr)
 	}
 	if seg.Has&wire.OptMPPrio != 0 {
-		f.backupRemote = seg.PrioBackup
+		c.peerSetBackup(f, seg.PrioBackup)
 	}
 	if seg.Has&wire.OptMPFail != 0 {
 		c.handleFail(now, f, seg)

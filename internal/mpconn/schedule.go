@@ -124,7 +124,7 @@ func (c *Conn) fillView(now mono.Time, lo, hi uint64, again bool) bool {
 			Cwnd: s.Cwnd, InFlight: s.InFlight, Queued: s.Queued,
 			Room: f.tcp.Room(now, int(hi-lo)), MSS: s.MSS,
 			PacingRate: s.PacingRate, DeliveryRate: s.DeliveryRate, LossRate: s.LossRate,
-			LastSend: s.LastSend.Duration(), Backup: f.backupRemote, Stale: f.stale,
+			LastSend: s.LastSend.Duration(), Backup: f.standby(), Stale: f.stale,
 		}
 		if again && f.out.carries(lo) {
 			v.Carried |= 1 << len(v.Subflows)
