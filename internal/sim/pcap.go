@@ -65,6 +65,9 @@ func (c *Capture) Close() error {
 
 // write adds a packet on a link.
 func (c *Capture) write(now mono.Time, link int, p *packet) {
+	if p.headLen == 0 {
+		p.headLen = wire.Build(&p.head, &p.seg)
+	}
 	c.buf = appendIP(c.buf[:0], p)
 	info := gopacket.CaptureInfo{
 		Timestamp:      time.Unix(0, int64(now)).UTC(),
@@ -86,20 +89,20 @@ const (
 
 // appendIP appends the packet with IP header and checksums.
 func appendIP(b []byte, p *packet) []byte {
-	tcp := p.headLen + p.payloadLen()
-	if p.src.Addr().Is4() {
+	tcp := p.headLen + p.seg.PayloadLen()
+	if p.seg.Src.Addr().Is4() {
 		b = appendIPv4(b, p, tcp)
 	} else {
-		b = append(b, 0x60, byte(p.ecn)<<4, 0, 0)
+		b = append(b, 0x60, byte(p.seg.ECN)<<4, 0, 0)
 		b = binary.BigEndian.AppendUint16(b, uint16(tcp))
 		b = append(b, protocolTCP, hopLimit)
-		b = append(b, p.src.Addr().AsSlice()...)
-		b = append(b, p.dst.Addr().AsSlice()...)
+		b = append(b, p.seg.Src.Addr().AsSlice()...)
+		b = append(b, p.seg.Dst.Addr().AsSlice()...)
 	}
 	at := len(b)
 	b = append(b, p.header()...)
-	wire.PutChecksum(b[at:], wire.TCPChecksum(p.src.Addr(), p.dst.Addr(), p.header(), p.payload))
-	for _, v := range p.payload {
+	wire.PutChecksum(b[at:], wire.TCPChecksum(p.seg.Src.Addr(), p.seg.Dst.Addr(), p.header(), p.seg.Payload))
+	for _, v := range p.seg.Payload {
 		b = append(b, v...)
 	}
 	return b
@@ -107,13 +110,13 @@ func appendIP(b []byte, p *packet) []byte {
 
 func appendIPv4(b []byte, p *packet, tcp int) []byte {
 	at := len(b)
-	b = append(b, 0x45, byte(p.ecn))
+	b = append(b, 0x45, byte(p.seg.ECN))
 	b = binary.BigEndian.AppendUint16(b, uint16(headerIPv4+tcp))
 	b = append(b, 0, 0)
 	b = binary.BigEndian.AppendUint16(b, dontFrag)
 	b = append(b, hopLimit, protocolTCP, 0, 0)
-	b = append(b, p.src.Addr().AsSlice()...)
-	b = append(b, p.dst.Addr().AsSlice()...)
+	b = append(b, p.seg.Src.Addr().AsSlice()...)
+	b = append(b, p.seg.Dst.Addr().AsSlice()...)
 	binary.BigEndian.PutUint16(b[at+10:], ^uint16(wire.Sum(b[at:], 0)))
 	return b
 }
