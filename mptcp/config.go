@@ -79,7 +79,9 @@ type Config struct {
 
 	// Announce are further addresses at which this side of a connection can
 	// be joined, as its peer sees them: for servers behind address
-	// translation or a load balancer. Port 0 is that of the connection.
+	// translation or a load balancer. Port 0 is that of the connection. Joins
+	// to them arrive at other addresses here; which belongs to which shows when
+	// the first one comes, if their number or ports leave no doubt.
 	Announce []netip.AddrPort
 
 	// OrphanTimeout is how long a connection without any live subflow waits

@@ -174,7 +174,7 @@ func (h *Host) obey(now mono.Time, c *Conn, cmd pathmgr.Command) bool {
 	case pathmgr.CloseSubflow:
 		return c.CloseSubflow(now, cmd.Subflow, cmd.Reset)
 	case pathmgr.AnnounceAddr:
-		return c.Announce(now, cmd.Local)
+		return c.AnnounceAs(now, cmd.Local, cmd.Bound)
 	case pathmgr.WithdrawAddr:
 		return c.Withdraw(now, cmd.Local.Addr())
 	case pathmgr.SetBackup:

@@ -20,6 +20,9 @@ type addresses struct {
 	announce []announcement
 	echoes   []echo
 	withdraw []withdrawal
+
+	translated  []translated
+	initialPort uint16 // of the first subflow here
 }
 
 // withdrawal is an id to send in REMOVE_ADDR, or that may not have arrived.
@@ -53,7 +56,7 @@ const (
 )
 
 func (a *addresses) init(cfg *Config) {
-	a.locals = append(a.locals, cfg.Local.Addr())
+	a.locals, a.initialPort = append(a.locals, cfg.Local.Addr()), cfg.Local.Port()
 	a.remotes = append(a.remotes, remoteAddr{addr: cfg.Remote, observed: true})
 	a.limit = cfg.MaxRemotes
 }
