@@ -50,6 +50,24 @@ type Config struct {
 	// elsewhere (flag C of RFC 8684, Section 3.1).
 	DenyJoinInitial bool
 
+	// FastCloseByACK has a connection that is aborted (Close with unread data,
+	// or with SetLinger(0)) say so by MP_FASTCLOSE on an ACK, which is repeated
+	// until the peer answers, three times at most, before state is given up
+	// (option A of RFC 8684, Section 3.5). By default, as in Linux, RSTs say it
+	// on all subflows at once and are not repeated (option R).
+	FastCloseByACK bool
+
+	// ECN offers Explicit Congestion Notification (RFC 3168) on every subflow,
+	// and accepts it: routers may then mark packets instead of dropping them,
+	// which the congestion control hears of.
+	ECN bool
+
+	// Pacing spreads what a subflow sends over its round trip, also where the
+	// congestion control does not ask for it: at twice the congestion window a
+	// round trip in slow start and 1.2 times afterwards. Slow paths and shallow
+	// queues then see fewer bursts, at the cost of more timers.
+	Pacing bool
+
 	// MaxSubflows is how many subflows a connection may have, the first
 	// included; 0 means 8, at most 64.
 	MaxSubflows int
@@ -157,6 +175,7 @@ func (c *Config) forHost() (host.ConnConfig, error) {
 		RequireMPTCP:    !c.Plain && c.Fallback == FallbackRefuse,
 		Checksum:        c.Checksum,
 		DenyJoinInitial: c.DenyJoinInitial,
+		FastCloseByACK:  c.FastCloseByACK,
 		Scheduler:       c.Scheduler,
 		Congestion:      c.Congestion,
 		PathManager:     c.PathManager,
@@ -166,6 +185,7 @@ func (c *Config) forHost() (host.ConnConfig, error) {
 		OrphanTimeout:   c.OrphanTimeout,
 	}
 	hc.Subflow.UserTimeout = c.UserTimeout
+	hc.Subflow.ECN, hc.Subflow.Pacing = c.ECN, c.Pacing
 	keep := newKeepAlive(c.KeepAlive)
 	keep.forHost(&hc)
 	var err error

@@ -30,6 +30,7 @@ type blackhole struct {
 	period  time.Duration
 	until   mono.Time // dials are plain before, and then one probes
 	probing bool      // it does now
+	suspect bool      // that it is one, on little evidence
 }
 
 // blackholeTable remembers where SYNs with MP_CAPABLE stayed unanswered and
@@ -84,24 +85,31 @@ func (bt *blackholeTable) mode(now mono.Time, k blackholeKey) dialMode {
 }
 
 // closed notes that only a plain SYN was answered. It reports whether that was
-// news.
-func (bt *blackholeTable) closed(now mono.Time, k blackholeKey, m dialMode) bool {
+// news. Where few SYNs with MP_CAPABLE were sent (hurried), their loss may have
+// been an accident: then the next dial has to find the same.
+func (bt *blackholeTable) closed(now mono.Time, k blackholeKey, m dialMode, hurried bool) bool {
 	el, ok := bt.entries[k]
 	if !ok {
 		if len(bt.entries) >= maxBlackholes {
 			oldest := bt.order.Back()
 			delete(bt.entries, bt.order.Remove(oldest).(*blackhole).key)
 		}
-		bt.entries[k] = bt.order.PushFront(&blackhole{key: k, period: blackholeLeast, until: now.Add(blackholeLeast)})
-		return true
+		b := &blackhole{key: k, period: blackholeLeast, until: now.Add(blackholeLeast)}
+		if hurried {
+			b.period, b.until, b.suspect = blackholeLeast/2, now, true
+		}
+		bt.entries[k] = bt.order.PushFront(b)
+		return !hurried
 	}
 	// Dials that began before the first discovery report it again.
-	if b := el.Value.(*blackhole); m == dialProbes && b.probing {
+	b := el.Value.(*blackhole)
+	news := b.suspect && (m == dialProbes || !hurried)
+	if m == dialProbes && b.probing || news {
 		b.period = min(2*b.period, blackholeMost)
-		b.until, b.probing = now.Add(b.period), false
+		b.until, b.probing, b.suspect = now.Add(b.period), false, false
 	}
 	bt.order.MoveToFront(el)
-	return false
+	return news
 }
 
 // open notes that a SYN with MP_CAPABLE was answered.
@@ -129,7 +137,7 @@ func (h *Host) learnOffer(now mono.Time, c *Conn) {
 	k := blackholeOf(c.first.local.Addr(), c.first.remote.Addr())
 	switch c.Fallback() {
 	case reason.FallbackSYNTimeout:
-		if h.blackholes.closed(now, k, c.offered) {
+		if h.blackholes.closed(now, k, c.offered, c.hurried) {
 			h.count(MIBBlackhole)
 		}
 	case reason.FallbackCollision: // MPTCP was not offered

@@ -25,6 +25,7 @@ type Conn struct {
 	first   tuple // of the first subflow
 	active  bool
 	offered dialMode // of an active one
+	hurried bool     // with fewer SYNs than usual
 
 	// Guarded by the host's lock.
 	tuples       []tuple
@@ -41,6 +42,7 @@ type Conn struct {
 	ended   SubflowTotals // of subflows that are no more
 	policy  pathmgr.Policy
 	remotes []pathmgr.Remote // the peer's addresses that may be joined
+	links   map[int]string   // of the subflows, when they began
 	wake    mono.Time        // when the policy wants a Tick
 	tick    bool             // the time has come
 }
@@ -141,6 +143,7 @@ func (h *Host) baseConfig(c *Conn) *mpconn.Config {
 		Checksum:        c.cfg.Checksum,
 		DenyJoinInitial: c.cfg.DenyJoinInitial,
 		RequireMPTCP:    c.cfg.RequireMPTCP,
+		FastCloseByACK:  c.cfg.FastCloseByACK,
 		Subflow:         c.cfg.Subflow,
 		Scheduler:       c.cfg.Scheduler,
 		Congestion:      c.cfg.Congestion,

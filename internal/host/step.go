@@ -52,6 +52,7 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 		h.Feed(now, c, pathmgr.Event{Kind: pathmgr.Established, Local: c.first.local.Addr(), Remote: c.first.remote})
 	case mpconn.EventSubflowOpened:
 		h.tuples.bind(t, c, e.ID)
+		h.noteLink(c, e)
 	case mpconn.EventSubflowUp:
 		h.Feed(now, c, flowEvent(pathmgr.SubflowUp, e))
 	case mpconn.EventSubflowLost:
@@ -84,6 +85,26 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 	}
 	return nil
 }
+
+// maxLinks bounds the subflows whose links are known.
+const maxLinks = 128
+
+// noteLink keeps the name of a subflow's link: its address may be gone when
+// somebody asks.
+func (h *Host) noteLink(c *Conn, e mpconn.Event) {
+	if c.links == nil {
+		c.links = make(map[int]string)
+	}
+	delete(c.links, e.ID-maxLinks)
+	for _, l := range h.cfg.Locals() {
+		if l.Addr == e.Local.Addr() {
+			c.links[e.ID] = l.Link
+		}
+	}
+}
+
+// Link returns the name of the link on which a subflow began.
+func (c *Conn) Link(id int) string { return c.links[id] }
 
 // forgetRemote drops what the peer said of an address id.
 func (c *Conn) forgetRemote(id uint8) {

@@ -102,6 +102,7 @@ func (t *self) config() host.ConnConfig {
 	cfg.Plain, cfg.Checksum = t.setup.Plain, t.setup.Checksum
 	cfg.ReadBuffer = t.setup.ReadBuffer
 	cfg.Limits.Subflows = t.setup.Subflows
+	cfg.FastCloseByACK = t.setup.FastCloseByACK
 	if !t.setup.Mesh {
 		cfg.PathManager = nil
 	}
