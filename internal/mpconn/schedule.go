@@ -73,7 +73,7 @@ func (c *Conn) give(now mono.Time, f *flow, lo uint64, n, room int, again bool) 
 	mss := f.tcp.MSS()
 	_, segmentMax := c.cfg.Path(f.tcp.Local().Addr(), f.tcp.Remote().Addr())
 	most := max(segmentMax, mappingSegments*mss)
-	if f.join == nil && c.active && !c.joinable && c.mode == modeMPTCP && f.tcp.Pushed() == 0 {
+	if f.join == nil && c.active && !c.joinable && c.mode == modeMPTCP && f.tcp.Pushed() == f.lead.out {
 		// The mapping in MP_CAPABLE belongs to one segment.
 		most = mss
 	}
