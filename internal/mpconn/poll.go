@@ -90,6 +90,9 @@ func (c *Conn) putData(f *flow, seg *wire.Segment, r subflow.Range) {
 		c.putCapableData(seg, m)
 	case c.mode != modePlain:
 		c.putMapping(f, seg, m)
+		if f.riding {
+			c.putRiders(f, seg, r)
+		}
 	case f.infinite.covers(r):
 		c.putInfinite(f, seg)
 	}

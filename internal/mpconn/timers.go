@@ -17,6 +17,7 @@ const (
 	timerFastClose                   // an MP_FASTCLOSE is unanswered
 	timerSignal                      // an option that waits may be sent
 	timerHold                        // a SYN that is held has waited for data long enough
+	timerRepeat                      // an option may not have arrived
 )
 
 type timerTable = timer.Table[timerKind]
@@ -78,6 +79,8 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 			c.fastCloseTimeout(now)
 		case timerHold:
 			c.held = false
+		case timerRepeat:
+			c.repeatSignals(now)
 		case timerSchedule, timerSignal:
 		}
 		if c.over {
