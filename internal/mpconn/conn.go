@@ -71,6 +71,7 @@ type Conn struct {
 	backoff int // of DataRexmit
 	events  []Event
 	stats   Stats
+	placed  func(mono.Time, Placement) // nil = nobody wants to know
 }
 
 // sendSide is the outgoing half.

@@ -54,7 +54,11 @@ func (c *Conn) assign(now mono.Time, lo, hi uint64, again bool) bool {
 		if d.Send&(1<<i) == 0 || c.view.Subflows[i].Room == 0 {
 			continue
 		}
-		sent = max(sent, c.give(now, f, lo, n, c.view.Subflows[i].Room, again))
+		given := c.give(now, f, lo, n, c.view.Subflows[i].Room, again)
+		if c.placed != nil && given > 0 {
+			c.placed(now, Placement{ID: f.id, Offset: lo, Len: given, Again: again, Reason: d.Reason})
+		}
+		sent = max(sent, given)
 	}
 	if sent == 0 {
 		return false
