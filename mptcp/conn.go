@@ -69,7 +69,7 @@ func (s *Stack) newConn(hc *host.Conn, cfg *Config) *Conn {
 		keepAlive: newKeepAlive(cfg.KeepAlive),
 	}
 	c.sized = hc.FlowSize() > 0
-	c.trace = newTracer(cfg, hc.LocalAddr(), hc.RemoteAddr())
+	c.trace = newTracer(cfg, hc)
 	hc.OnDecision(c.trace.decisions())
 	hc.User = c
 	switch why := hc.Fallback(); why {

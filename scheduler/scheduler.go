@@ -40,7 +40,7 @@ type Subflow struct {
 	LastSend     time.Duration
 	OldestSend   time.Duration // when the oldest byte in flight was sent; 0 when none is
 	Reach        int64         // stream offset behind the byte it was given last; 0 before the first
-	Backup       bool          // the peer asked not to be sent data here
+	Backup       bool          // one side asked for data here only when nothing else works
 	Stale        bool          // a retransmission timeout is unanswered
 	Recovering   bool          // a loss is being repaired
 }

@@ -157,17 +157,22 @@ func (c *Conn) obey(now mono.Time, d scheduler.Decision, lo, hi uint64) bool {
 		if d.Queue {
 			room = max(room, c.view.Subflows[i].QueueRoom)
 		}
+		m := n
 		switch {
 		case d.Send>>i&1 == 0 || room == 0:
-		case ask == scheduler.Lost:
-			sent = max(sent, c.give(now, f, lo, n, room, true))
-		case again:
-			if m := f.out.lacks(lo, n); m > 0 {
-				sent = max(sent, c.give(now, f, lo, m, room, true))
-			}
-		default:
-			sent = max(sent, c.give(now, f, lo, n, room, false))
+			continue
+		case again && ask != scheduler.Lost:
+			m = f.out.lacks(lo, n)
 		}
+		if m == 0 {
+			continue
+		}
+		repeat := again || ask == scheduler.Lost
+		given := c.give(now, f, lo, m, room, repeat)
+		if c.placed != nil && given > 0 {
+			c.placed(now, Placement{ID: f.id, Offset: lo, Len: given, Again: repeat, Reason: d.Reason})
+		}
+		sent = max(sent, given)
 	}
 	if sent == 0 {
 		return false
@@ -203,8 +208,12 @@ func (c *Conn) give(now mono.Time, f *flow, lo uint64, n, room int, again bool) 
 	mss := f.tcp.MSS()
 	_, segmentMax := c.cfg.Path(f.tcp.Local().Addr(), f.tcp.Remote().Addr())
 	most := max(segmentMax, mappingSegments*mss)
-	if f.join == nil && c.active && !c.joinable && c.mode == modeMPTCP && f.tcp.Pushed() == 0 {
+	if f.join == nil && c.active && !c.joinable && c.mode == modeMPTCP && f.tcp.Pushed() == f.lead.out {
 		// The mapping in MP_CAPABLE belongs to one segment.
+		most = mss
+	}
+	rider := c.boards(f)
+	if rider {
 		most = mss
 	}
 	n = min(n, room, most, 1<<16-1)
@@ -214,6 +223,9 @@ func (c *Conn) give(now mono.Time, f *flow, lo uint64, n, room int, again bool) 
 	pushed := f.tcp.Pushed()
 	m := c.bind(f, lo, n)
 	if m.off == pushed {
+		if rider {
+			c.board(f, m)
+		}
 		f.tcp.Push(now, n)
 	} else {
 		f.tcp.Extend(now, n)
@@ -267,7 +279,7 @@ func (f *flow) show(now mono.Time, waiting int) scheduler.Subflow {
 		Room: f.tcp.Room(now, waiting), QueueRoom: f.tcp.QueueRoom(), MSS: s.MSS,
 		PacingRate: s.PacingRate, DeliveryRate: s.DeliveryRate, LossRate: s.LossRate,
 		LastSend: s.LastSend.Duration(), OldestSend: s.OldestSend.Duration(), Reach: int64(f.runEnd),
-		Backup: f.backupRemote, Stale: f.stale, Recovering: s.Recovering,
+		Backup: f.standby(), Stale: f.stale, Recovering: s.Recovering,
 	}
 }
 
