@@ -4,9 +4,13 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"time"
 
+	"github.com/gomptcp/gomptcp/internal/host"
+	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/mpconn"
 	"github.com/gomptcp/gomptcp/internal/wire"
+	"github.com/gomptcp/gomptcp/scheduler"
 )
 
 // Trace is a set of functions that are told about connections. Any may be
@@ -25,10 +29,21 @@ type Trace struct {
 	// SubflowLost: a subflow ended; Reason says how.
 	SubflowLost func(SubflowEvent)
 
+	// Scheduled is told every decision of the connection's scheduler, those to
+	// wait included.
+	Scheduled func(DecisionEvent)
+
 	// SegmentSent and SegmentReceived are told of every segment, before it is
 	// sent and before it is acted on.
 	SegmentSent     func(SegmentInfo)
 	SegmentReceived func(SegmentInfo)
+
+	// Placed: the scheduler gave a range of the stream to a subflow.
+	Placed func(Placement)
+	// Metrics: the congestion window or the round-trip time of a subflow
+	// changed. At most one in 10 ms for each subflow, but for windows that
+	// shrink.
+	Metrics func(Metrics)
 }
 
 // ConnEvent is something that happened to a connection, which is named by the
@@ -47,8 +62,44 @@ type SubflowEvent struct {
 	Reason        string
 }
 
+// DecisionEvent is a decision of a scheduler.
+type DecisionEvent struct {
+	Conn     ConnEvent     // whose scheduler it is; without a Reason
+	Subflows []int         // IDs of those that were to send, none to wait; valid during the call
+	Offset   int64         // in the outgoing stream, of the range
+	Bytes    int           // at most; 0 = as much as fits
+	Again    bool          // the range was sent before
+	Until    time.Duration // of a wait: when the scheduler wants to be asked at the latest, since the Stack's origin; 0 = at the next event
+	Reason   string        // as the policy has it
+}
+
+// Placement is a range of the outgoing stream that a subflow is to carry.
+type Placement struct {
+	Conn    ConnEvent // without a Reason
+	Subflow int
+	Offset  uint64 // of its first byte in the stream
+	Len     int
+	Again   bool   // another subflow carried it before: a reinjection
+	Reason  string // the scheduler's; "" if it gives none
+}
+
+// Metrics is the state of a subflow. Windows are in bytes, rates in bytes a
+// second, 0 if not known.
+type Metrics struct {
+	Conn                     ConnEvent // without a Reason
+	Subflow                  int
+	Local, Remote            netip.AddrPort
+	SRTT, RTTVar, MinRTT     time.Duration
+	Cwnd, InFlight           int
+	PacingRate, DeliveryRate float64
+}
+
 // SegmentInfo is a segment of a subflow, or a super-segment before it is cut.
 type SegmentInfo struct {
+	Conn     ConnEvent // without a Reason
+	Subflow  int       // -1 if not known
+	Offset   int64     // of the first payload byte in the sender's stream; -1 if not known, or there is none
+	DataAck  int64     // bytes of the receiver's stream that DATA_ACK acknowledges; -1 if there is none
 	Src, Dst netip.AddrPort
 	Seq, Ack uint32
 	Flags    uint8 // control bits as in byte 13 of the TCP header
@@ -59,10 +110,16 @@ type SegmentInfo struct {
 
 // String returns the segment in one line, with all its options. It may be
 // called only before the function that got the SegmentInfo returns.
-func (s SegmentInfo) String() string { return s.seg.String() }
+func (s SegmentInfo) String() string {
+	if s.seg == nil {
+		return ""
+	}
+	return s.seg.String()
+}
 
-func segmentInfo(seg *wire.Segment) SegmentInfo {
+func (t *tracer) segment(seg *wire.Segment, at mpconn.Location) SegmentInfo {
 	return SegmentInfo{
+		Conn: t.conn, Subflow: at.ID, Offset: at.Offset, DataAck: at.DataAck,
 		Src: seg.Src, Dst: seg.Dst, Seq: uint32(seg.Seq), Ack: uint32(seg.Ack),
 		Flags: uint8(seg.Flags), Len: seg.PayloadLen(), seg: seg,
 	}
@@ -73,16 +130,33 @@ type tracer struct {
 	trace Trace // functions may be nil
 	log   *slog.Logger
 	conn  ConnEvent
+	ids   []int // reused by every DecisionEvent
+	core  *host.Conn
+	told  map[int]told // by subflow; what Metrics was told last
 }
 
+// told is when and what Metrics was told of a subflow.
+type told struct {
+	at   mono.Time
+	cwnd int
+	srtt time.Duration
+}
+
+// metricsEvery is the least time between two Metrics of a subflow.
+const metricsEvery = 10 * time.Millisecond
+
 // newTracer returns nil if nobody wants to be told.
-func newTracer(cfg *Config, local, remote netip.AddrPort) *tracer {
+func newTracer(cfg *Config, core *host.Conn) *tracer {
 	if cfg.Trace == nil && cfg.Logger == nil {
 		return nil
 	}
-	t := &tracer{conn: ConnEvent{Local: local, Remote: remote}}
+	local, remote := core.LocalAddr(), core.RemoteAddr()
+	t := &tracer{conn: ConnEvent{Local: local, Remote: remote}, core: core, told: make(map[int]told)}
 	if cfg.Trace != nil {
 		t.trace = *cfg.Trace
+	}
+	if t.trace.Placed != nil {
+		core.ObservePlacements(t.placed)
 	}
 	if cfg.Logger != nil {
 		t.log = cfg.Logger.With("local", local, "remote", remote)
@@ -135,10 +209,37 @@ func (t *tracer) tellSubflow(f func(SubflowEvent), text string, e mpconn.Event, 
 	}
 }
 
+// decisions returns what is to be told of decisions; nil if nobody is.
+func (t *tracer) decisions() func(*scheduler.View, scheduler.Decision) {
+	if t == nil || t.trace.Scheduled == nil {
+		return nil
+	}
+	return t.decided
+}
+
+func (t *tracer) decided(v *scheduler.View, d scheduler.Decision) {
+	e := DecisionEvent{Conn: t.conn, Offset: v.First, Bytes: d.Bytes, Until: d.Until, Reason: string(d.Reason)}
+	switch e.Again = d.Again || v.Ask == scheduler.Lost; {
+	case v.Ask == scheduler.Lost:
+	case e.Again || v.Ask == scheduler.Spare:
+		e.Offset = v.Acked + d.Offset
+	default:
+		e.Offset += d.Offset
+	}
+	t.ids = t.ids[:0]
+	for i := range v.Subflows {
+		if d.Send>>i&1 != 0 {
+			t.ids = append(t.ids, v.Subflows[i].ID)
+		}
+	}
+	e.Subflows = t.ids
+	t.trace.Scheduled(e)
+}
+
 // received tells of a segment that is about to be acted on.
 func (t *tracer) received(seg *wire.Segment) {
 	if t != nil && t.trace.SegmentReceived != nil {
-		t.trace.SegmentReceived(segmentInfo(seg))
+		t.trace.SegmentReceived(t.segment(seg, t.core.LocateReceived(seg)))
 	}
 }
 
@@ -148,6 +249,34 @@ func (t *tracer) sent(b *batch) {
 		return
 	}
 	for i := range b.segs[:b.n] {
-		t.trace.SegmentSent(segmentInfo(&b.segs[i]))
+		t.trace.SegmentSent(t.segment(&b.segs[i], t.core.LocateSent(&b.segs[i])))
 	}
+}
+
+func (t *tracer) placed(_ mono.Time, p mpconn.Placement) {
+	t.trace.Placed(Placement{
+		Conn: t.conn, Subflow: p.ID, Offset: p.Offset, Len: p.Len, Again: p.Again, Reason: string(p.Reason),
+	})
+}
+
+// metrics tells of the subflows whose state changed.
+func (t *tracer) metrics(now mono.Time) {
+	if t == nil || t.trace.Metrics == nil {
+		return
+	}
+	t.core.EachFlow(func(f mpconn.FlowMetrics) {
+		last, known := t.told[f.ID]
+		switch {
+		case f.Cwnd == last.cwnd && f.SRTT == last.srtt:
+			return
+		case known && f.Cwnd >= last.cwnd && now.Sub(last.at) < metricsEvery:
+			return
+		}
+		t.told[f.ID] = told{now, f.Cwnd, f.SRTT}
+		t.trace.Metrics(Metrics{
+			Conn: t.conn, Subflow: f.ID, Local: f.Local, Remote: f.Remote,
+			SRTT: f.SRTT, RTTVar: f.RTTVar, MinRTT: f.MinRTT, Cwnd: f.Cwnd, InFlight: f.InFlight,
+			PacingRate: f.PacingRate, DeliveryRate: f.DeliveryRate,
+		})
+	})
 }
