@@ -2,6 +2,8 @@ package cc
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -13,14 +15,46 @@ var byName = []struct {
 	name string
 	make Factory
 }{
+	{"balia", newBALIAGroup},
+	{"bbr", newBBRGroup},
+	{"coupled", newCoupledGroup},
+	{"coupled-bbr", CoupledBBR{}.Group},
 	{"cubic", newCubicGroup},
+	{"dctcp", DCTCP{}.Group},
+	{"ewtcp", newEWTCPGroup},
 	{"lia", newLIAGroup},
+	{"lia-dctcp", newLIADCTCPGroup},
+	{"lia-exact", newLIAExactGroup},
+	{"mdtcp", newMDTCPGroup},
+	{"mptcpd", newMPTCPDGroup},
+	{"olia", newOLIAGroup},
 	{"reno", newRenoGroup},
+	{"semicoupled", SemiCoupled{}.Group},
+	{"vegas", Vegas{}.Group},
+	{"wvegas", WVegas{}.Group},
+	{"xmp", XMP{}.Group},
 }
 
 // ByName returns the congestion control called name. An empty name and the
 // name "default" mean [Default].
-func ByName(name string) (Factory, error) {
+func ByName(name string) (Factory, error) { return Registry(nil).ByName(name) }
+
+// Names returns the names that ByName knows, sorted, without the alias
+// "default".
+func Names() []string { return Registry(nil).Names() }
+
+// Registry holds congestion controls of a program's own by their names,
+// beside those of this package, which they may replace. A nil Registry has
+// none. It may be used by several goroutines as long as none changes it.
+type Registry map[string]Factory
+
+// ByName returns the congestion control called name: the program's own, or
+// that of this package. An empty name and, unless there is one of its own,
+// the name "default" mean [Default].
+func (r Registry) ByName(name string) (Factory, error) {
+	if f := r[name]; f != nil {
+		return f, nil
+	}
 	if name == "" || name == "default" {
 		name = Default
 	}
@@ -29,15 +63,16 @@ func ByName(name string) (Factory, error) {
 			return a.make, nil
 		}
 	}
-	return nil, fmt.Errorf("congestion control %q is unknown (known: %s)", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("congestion control %q is unknown (known: %s)", name, strings.Join(r.Names(), ", "))
 }
 
 // Names returns the names that ByName knows, sorted, without the alias
 // "default".
-func Names() []string {
-	names := make([]string, len(byName))
-	for i, a := range byName {
-		names[i] = a.name
+func (r Registry) Names() []string {
+	names := slices.Collect(maps.Keys(r))
+	for _, a := range byName {
+		names = append(names, a.name)
 	}
-	return names
+	slices.Sort(names)
+	return slices.Compact(names)
 }

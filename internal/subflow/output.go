@@ -34,6 +34,8 @@ func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 		if s.pollSYN(now, seg) {
 			return Range{}, true
 		}
+	} else if s.pollTurn(now, seg) {
+		return Range{}, true
 	} else if s.rcv.due == ackNow && s.rcv.reports() {
 		// SACK blocks find no room beside full payloads.
 		s.putACK(now, seg, s.cfg.Room.ACK)
@@ -149,7 +151,7 @@ func (s *Subflow) finDue() bool {
 func (s *Subflow) sendNew(now mono.Time, seg *wire.Segment, n, mss int) Range {
 	lo := s.snd.nxt
 	s.rack.sent++
-	rec := record{nth: s.rack.sent, lo: lo, hi: lo + relSSN(n), sentAt: now, mss: mss, at: s.rate.stamp(now, s.pipe())}
+	rec := record{nth: s.rack.sent, lo: lo, hi: lo + relSSN(n), sentAt: now, mss: mss, at: s.rate.stamp(now, s.pipe(), n)}
 	if s.snd.fin == rec.hi {
 		rec.hi++
 	}
@@ -198,7 +200,7 @@ func (s *Subflow) resend(now mono.Time, seg *wire.Segment, i int) (Range, bool) 
 	s.queue.mark(r, markAgain|markTwice, 0)
 	s.rack.sent++
 	r.nth = s.rack.sent
-	r.sentAt, r.mss, r.at = now, s.snd.mss, s.rate.stamp(now, before)
+	r.sentAt, r.mss, r.at = now, s.snd.mss, s.rate.stamp(now, before, n)
 	s.rec.pass = false
 	if s.rack.on {
 		s.rack.resent.push(resent{r.lo, r.hi, r.nth})
