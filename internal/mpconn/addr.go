@@ -19,7 +19,13 @@ type addresses struct {
 	nextNew  mono.Time    // when, at an even rate, the next new address is due
 	announce []announcement
 	echoes   []echo
-	withdraw []uint8 // ids to send in REMOVE_ADDR
+	withdraw []withdrawal
+}
+
+// withdrawal is an id to send in REMOVE_ADDR, or that may not have arrived.
+type withdrawal struct {
+	id uint8
+	signal
 }
 
 // announcement is an ADD_ADDR that was not echoed yet.
@@ -104,12 +110,16 @@ func (c *Conn) Withdraw(_ mono.Time, addr netip.Addr) bool {
 		}
 		id := uint8(i)
 		c.addrs.announce = slices.DeleteFunc(c.addrs.announce, func(a announcement) bool { return a.id == id })
-		if !slices.Contains(c.addrs.withdraw, id) {
-			c.addrs.withdraw = append(c.addrs.withdraw, id)
-		}
+		c.addrs.cancelWithdrawal(id)
+		c.addrs.withdraw = append(c.addrs.withdraw, withdrawal{id, signal{due: true}})
 		return true
 	}
 	return false
+}
+
+// cancelWithdrawal stops saying that an address is gone: it is in use again.
+func (a *addresses) cancelWithdrawal(id uint8) {
+	a.withdraw = slices.DeleteFunc(a.withdraw, func(w withdrawal) bool { return w.id == id })
 }
 
 // echoed stops repeating an ADD_ADDR.

@@ -36,6 +36,7 @@ type Conn struct {
 	connected bool // first subflow's handshake done
 	joinable  bool // MPTCP was proven in both directions: no fallback, joins allowed
 	checksum  bool // DSS checksums are in use
+	held      bool // the SYN waits for data that could go along with it
 	over      bool // EventClosed was emitted
 	err       reason.Close
 
@@ -48,6 +49,8 @@ type Conn struct {
 	localToken, remoteToken key.Token
 	denyInitial             bool // the peer's flag C
 
+	opened subflow.FastOpened // kept of a first flow that is gone
+
 	flows  []*flow       // live ones in order of id
 	nextID int           // ids only grow
 	past   []SubflowInfo // of ended subflows, bounded
@@ -56,6 +59,8 @@ type Conn struct {
 	snd   sendSide
 	rcv   recvSide
 	addrs addresses
+	// withdrawOn is the flow that due REMOVE_ADDRs wait for.
+	withdrawOn *flow
 
 	sched     scheduler.Scheduler
 	group     cc.Group
@@ -66,6 +71,7 @@ type Conn struct {
 	backoff int // of DataRexmit
 	events  []Event
 	stats   Stats
+	placed  func(mono.Time, Placement) // nil = nobody wants to know
 }
 
 // sendSide is the outgoing half.
@@ -141,11 +147,13 @@ func Dial(now mono.Time, cfg *Config) *Conn {
 	c := newConn(cfg, true)
 	f := c.addFlow(flowArgs{local: cfg.Local, remote: cfg.Remote})
 	f.tcp = subflow.Open(now, c.flowConfig(now, f), f.ctl)
+	c.held = cfg.Hold
 	c.emitFlow(EventSubflowOpened, f, Event{})
 	return c
 }
 
-// Accept begins a connection as the passive opener, from a SYN.
+// Accept begins a connection as the passive opener, from a SYN. If it keeps the
+// payload it takes syn.Owner and sets it nil.
 func Accept(now mono.Time, cfg *Config, syn *wire.Segment) *Conn {
 	c := newConn(cfg, false)
 	f := c.addFlow(flowArgs{local: cfg.Local, remote: cfg.Remote})
@@ -155,6 +163,7 @@ func Accept(now mono.Time, cfg *Config, syn *wire.Segment) *Conn {
 		c.snd.edge = uint64(syn.Wnd)
 	}
 	c.emitFlow(EventSubflowOpened, f, Event{})
+	c.takeSYNData(f)
 	return c
 }
 
@@ -172,6 +181,7 @@ func (c *Conn) HandleSegment(now mono.Time, id int, seg *wire.Segment) {
 	c.snd.idle = false
 	if f.tcp.HandleSegment(now, seg) == subflow.Accepted {
 		f.heard(now)
+		c.stampHeard(f, seg)
 		if seg.Has&wire.OptTimestamps != 0 && len(seg.Payload) > 0 {
 			f.measureEcho(now, seg.TSEcr)
 		}
@@ -230,7 +240,7 @@ func (c *Conn) handleControl(now mono.Time, f *flow, seg *wire.Segment) {
 		c.handleRemoveAddr(now, &seg.RemoveAddr)
 	}
 	if seg.Has&wire.OptMPPrio != 0 {
-		f.backupRemote = seg.PrioBackup
+		c.peerSetBackup(f, seg.PrioBackup)
 	}
 	if seg.Has&wire.OptMPFail != 0 {
 		c.handleFail(now, f, seg)
@@ -273,7 +283,8 @@ func (c *Conn) drop(r reason.Drop) { c.stats.Drops[r]++ }
 // IsMPTCP reports whether the connection speaks MPTCP.
 func (c *Conn) IsMPTCP() bool { return c.mode == modeMPTCP }
 
-// Connected reports whether the first handshake is done.
+// Connected reports whether the first handshake is done, or data on a SYN was
+// taken.
 func (c *Conn) Connected() bool { return c.connected }
 
 // Joinable reports whether further subflows may be opened now: also while one

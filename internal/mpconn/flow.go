@@ -33,11 +33,16 @@ type flow struct {
 	backupLocal       bool // we asked the peer not to send here
 	backupRemote      bool // the peer asked us not to send here
 
-	syns    int  // SYNs sent
-	stale   bool // a retransmission timeout is unanswered
-	leaving bool // being closed alone: carries no new data
-	bare    int  // segments in a row that came without an MPTCP option
-	bareFIN bool // and so did the peer's FIN
+	upAt  uint64 // first offset not DATA_ACKed when it came up
+	syns  int    // SYNs sent
+	early bool   // data on its SYN was taken: may send in phaseOpening
+	lead  lead
+	// keysSent: the third ACK, or data in its place, was sent with both keys.
+	keysSent bool
+	stale    bool // a retransmission timeout is unanswered
+	leaving  bool // being closed alone: carries no new data
+	bare     int  // segments in a row that came without an MPTCP option
+	bareFIN  bool // and so did the peer's FIN
 	// dataAcked: data of ours was acknowledged here with a DATA_ACK, so that
 	// later ACKs may go without.
 	dataAcked bool
@@ -46,7 +51,8 @@ type flow struct {
 	peerReset     reason.Reset // what the peer's RST said
 	peerTransient bool
 	failed        reason.Close // why we ended it, if we did
-	prioDue       bool         // MP_PRIO must be sent
+	prio          signal       // the MP_PRIO we have to say
+	riding        bool         // signals are on its payload
 	out           mappings     // sent and not acknowledged on the subflow
 	in            mappings     // received and not used up
 	held          []piece      // in-order payload that waits for its mapping
@@ -92,7 +98,7 @@ func (c *Conn) addFlow(a flowArgs) *flow {
 	f.localID, _ = c.addrs.localID(a.local.Addr())
 	c.nextID++
 	mss := c.pathMSS(a.local.Addr(), a.remote.Addr())
-	f.ctl = c.group.Add(cc.Params{MSS: mss, InitialWindow: float64(c.cfg.Subflow.InitialWindow * mss)})
+	f.ctl = c.group.Add(cc.Params{MSS: mss, InitialWindow: float64(c.cfg.Subflow.InitialWindow * mss), InitialSsthresh: float64(c.cfg.Subflow.InitialSsthresh)})
 	c.flows = append(c.flows, f)
 	if a.join == nil {
 		c.cfg.Local, c.cfg.Remote = a.local, a.remote
@@ -122,12 +128,15 @@ func (c *Conn) flowConfig(now mono.Time, f *flow) subflow.Config {
 	if u, ok := c.group.(cc.ECNUser); ok && u.ECN() != cc.ECNAsSet {
 		cfg.ECN, cfg.ExactECN = true, u.ECN() == cc.ECNExact
 	}
+	if cfg.FastOpen = (subflow.FastOpen{}); f.join == nil {
+		cfg.FastOpen = c.cfg.FastOpen
+	}
 	return cfg
 }
 
 // usable reports whether a flow may carry new data.
 func (f *flow) usable() bool {
-	return f.phase == phaseUp && !f.leaving && f.tcp.CanSend()
+	return (f.phase == phaseUp || f.phase == phaseOpening && f.early) && !f.leaving && f.tcp.CanSend()
 }
 
 // live returns the number of flows that are up.
@@ -167,12 +176,15 @@ func (c *Conn) flowEvent(now mono.Time, f *flow, e subflow.Event) {
 func (c *Conn) flowUp(now mono.Time, f *flow) {
 	f.phase = phaseUp
 	f.tcp.SetRoom(c.roomFor(f))
+	c.synDataAcked(f)
+	c.snd.idle = false
 	if !c.connected {
 		c.connected = true
 		c.emit(Event{Kind: EventConnected})
 	}
 	c.emitFlow(EventSubflowUp, f, Event{})
-	if c.snd.una >= c.snd.nxt {
+	f.upAt = c.snd.una
+	if !c.awaitsDataAck() {
 		// Otherwise only a DATA_ACK shows that more than handshakes pass.
 		c.timers.Stop(timerOrphan)
 	}
@@ -187,7 +199,12 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 		return
 	}
 	c.remember(f, why)
+	if f.id == 0 {
+		c.opened = f.tcp.FastOpened()
+	}
 	wasUp := f.phase == phaseUp
+	useless := wasUp && why != reason.CloseCommand && c.cfg.OrphanTimeout >= 0 &&
+		c.awaitsDataAck() && (f.upAt == c.snd.una || !c.otherUsable(f))
 	f.phase = phaseDead
 	c.releaseMappings(f)
 	if wasUp {
@@ -217,8 +234,9 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 	switch {
 	case len(c.flows) == 0:
 		c.lastFlowGone(now, why)
-	case wasUp && c.live() == 0:
-		// Joins are under way, but may all fail.
+	case useless || wasUp && c.live() == 0:
+		// Joins that are under way may all fail, and those that come up may
+		// bring no data across, as this one.
 		c.startOrphan(now, why)
 	}
 }

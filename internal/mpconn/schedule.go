@@ -54,7 +54,11 @@ func (c *Conn) assign(now mono.Time, lo, hi uint64, again bool) bool {
 		if d.Send&(1<<i) == 0 || c.view.Subflows[i].Room == 0 {
 			continue
 		}
-		sent = max(sent, c.give(now, f, lo, n, c.view.Subflows[i].Room, again))
+		given := c.give(now, f, lo, n, c.view.Subflows[i].Room, again)
+		if c.placed != nil && given > 0 {
+			c.placed(now, Placement{ID: f.id, Offset: lo, Len: given, Again: again, Reason: d.Reason})
+		}
+		sent = max(sent, given)
 	}
 	if sent == 0 {
 		return false
@@ -73,8 +77,12 @@ func (c *Conn) give(now mono.Time, f *flow, lo uint64, n, room int, again bool) 
 	mss := f.tcp.MSS()
 	_, segmentMax := c.cfg.Path(f.tcp.Local().Addr(), f.tcp.Remote().Addr())
 	most := max(segmentMax, mappingSegments*mss)
-	if f.join == nil && c.active && !c.joinable && c.mode == modeMPTCP && f.tcp.Pushed() == 0 {
+	if f.join == nil && c.active && !c.joinable && c.mode == modeMPTCP && f.tcp.Pushed() == f.lead.out {
 		// The mapping in MP_CAPABLE belongs to one segment.
+		most = mss
+	}
+	rider := c.boards(f)
+	if rider {
 		most = mss
 	}
 	n = min(n, room, most, 1<<16-1)
@@ -84,6 +92,9 @@ func (c *Conn) give(now mono.Time, f *flow, lo uint64, n, room int, again bool) 
 	pushed := f.tcp.Pushed()
 	m := c.bind(f, lo, n)
 	if m.off == pushed {
+		if rider {
+			c.board(f, m)
+		}
 		f.tcp.Push(now, n)
 	} else {
 		f.tcp.Extend(now, n)
@@ -117,7 +128,7 @@ func (c *Conn) fillView(now mono.Time, lo, hi uint64, again bool) bool {
 			Cwnd: s.Cwnd, InFlight: s.InFlight, Queued: s.Queued,
 			Room: f.tcp.Room(now, int(hi-lo)), MSS: s.MSS,
 			PacingRate: s.PacingRate, DeliveryRate: s.DeliveryRate, LossRate: s.LossRate,
-			LastSend: s.LastSend.Duration(), Backup: f.backupRemote, Stale: f.stale,
+			LastSend: s.LastSend.Duration(), Backup: f.standby(), Stale: f.stale,
 		}
 		if again && f.out.carries(lo) {
 			v.Carried |= 1 << len(v.Subflows)

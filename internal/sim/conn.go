@@ -23,7 +23,7 @@ type Conn struct {
 	node  *Node
 	armed mono.Time // of the earliest event in the heap; 0 = none
 	late  int       // times in a row that a deadline was due again at once
-	watch watch
+	watch *watch    // nil in a fast simulation
 
 	burstAt mono.Time // of the segments counted by burst
 	burst   int
@@ -65,9 +65,11 @@ func (n *Node) Close(l *host.Listener) {
 
 func (n *Node) wrap(hc *host.Conn) *Conn {
 	c := &Conn{Conn: hc, node: n}
-	c.watch.init(c)
 	hc.User = c
-	n.conns = append(n.conns, c)
+	if !n.sim.fast {
+		c.watch = newWatch(c)
+		n.conns = append(n.conns, c)
+	}
 	return c
 }
 
@@ -140,12 +142,12 @@ func (c *Conn) arm() {
 		return
 	}
 	c.armed = max(at, s.now)
-	s.push(event{at: c.armed, kind: eventConn, conn: c})
+	s.push(c.armed, c)
 }
 
-// timer handles an event that arm asked for; those that an earlier one made
+// fire handles an event that arm asked for; those that an earlier one made
 // superfluous pass by.
-func (c *Conn) timer(at mono.Time) {
+func (c *Conn) fire(at mono.Time) {
 	if at != c.armed {
 		return
 	}

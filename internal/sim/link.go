@@ -21,11 +21,29 @@ const (
 // own.
 type Box func(now mono.Time, seg *wire.Segment, forward func(*wire.Segment))
 
+// Bytes that a packet costs on a link beyond its IP size (link.Config.Overhead).
+const (
+	OverheadNone     = 0
+	OverheadMAC      = 14 // Ethernet header, as most simulators count
+	OverheadEthernet = 38 // and preamble, check sequence and gap, as the wire counts
+)
+
 // Shape says what a link is like in both directions.
 type Shape struct {
+	Name       string // of the path, for figures and traces; "" = chosen by who makes the link
 	AB, BA     link.Config
 	MTU        int // bytes of an IP packet; 0 = 1500
 	SegmentMax int // payload bytes of super-segments, which are cut at the link; 0 = none
+}
+
+// Symmetric returns the shape of a link that is the same in both directions.
+func Symmetric(name string, cfg link.Config) Shape { return Shape{Name: name, AB: cfg, BA: cfg} }
+
+// device is what a link can end at.
+type device interface {
+	// receive takes a packet that arrived at an interface, which is
+	// valid during the call only.
+	receive(*Iface, *packet)
 }
 
 // Link joins two interfaces.
@@ -40,6 +58,7 @@ type Direction struct {
 	sim      *Sim
 	model    *link.Link
 	to       *Iface
+	queue    packetQueue // on their way; the first has an event
 	mtu      int
 	id       int // among all directions; odd ones are BA
 	epoch    uint32
@@ -55,19 +74,27 @@ type DirectionStats struct {
 	Corrupted      int
 	Arrived        uint64 // packets
 	ArrivedBytes   uint64 // payload
+	ArrivedSize    uint64 // IP header included
+	Marked         uint64 // packets that were given CE
 }
 
-// Connect joins two interfaces by a new link, which is up.
+// Connect joins two interfaces by a new link, which is up. An empty name is
+// that of the shape.
 func (s *Sim) Connect(name string, a, b IfaceConfig, shape Shape) *Link {
 	if shape.MTU == 0 {
 		shape.MTU = 1500
 	}
+	if name == "" {
+		name = shape.Name
+	}
 	l := &Link{Name: name, up: true}
-	ia, ib := a.Node.addIface(name, a, shape), b.Node.addIface(name, b, shape)
+	ia, ib := newIface(name, a, shape), newIface(name, b, shape)
 	ia.peer, ib.peer = ib, ia
 	l.AB = s.newDirection(2*len(s.links), ib, shape.MTU, shape.AB)
 	l.BA = s.newDirection(2*len(s.links)+1, ia, shape.MTU, shape.BA)
 	ia.out, ib.out = l.AB, l.BA
+	ia.adopt()
+	ib.adopt()
 	s.links = append(s.links, l)
 	if s.capture != nil {
 		s.capture.addLink(name)
@@ -106,125 +133,140 @@ func (d *Direction) SetShape(cfg link.Config) { d.model.SetConfig(cfg) }
 // takes it away.
 func (d *Direction) SetBox(b Box) { d.box = b }
 
-// Addr returns an address at the direction's end.
-func (d *Direction) Addr() netip.Addr { return d.to.addrs[0] }
+// Addr returns an address at the direction's end; none if a router is there.
+func (d *Direction) Addr() netip.Addr {
+	if len(d.to.addrs) == 0 {
+		return netip.Addr{}
+	}
+	return d.to.addrs[0]
+}
+
+// Backlog returns the bytes that wait before the direction, Overhead included.
+func (d *Direction) Backlog() int { return d.model.Backlog(d.sim.now) }
+
+// Config returns what the direction is like now, defaults filled in.
+func (d *Direction) Config() link.Config { return d.model.Config() }
 
 // Stats returns a snapshot.
 func (d *Direction) Stats() DirectionStats { return d.stats }
 
-// enter takes a packet from the node at the direction's beginning.
+// enter takes a segment from the node at the direction's beginning.
 func (d *Direction) enter(seg *wire.Segment) {
-	if size := packetSize(seg); size > d.mtu {
-		d.sim.violate("packet of %d bytes on a link with MTU %d: %v", size, d.mtu, seg)
-	}
 	if d.box != nil {
+		d.checkSize(packetSize(seg))
 		d.box(d.sim.now, seg, d.transmit)
 		return
 	}
 	d.send(seg)
 }
 
-// send gives a packet to the link.
+// forward takes a packet from the router at the direction's beginning.
+func (d *Direction) forward(p *packet) {
+	if d.box != nil {
+		var seg wire.Segment
+		p.fill(&seg)
+		d.enter(&seg)
+		return
+	}
+	q := d.queue.push()
+	*q = *p
+	d.offer(q)
+}
+
+// send gives a segment that has passed the box to the link.
 func (d *Direction) send(seg *wire.Segment) {
+	p := d.queue.push()
+	p.set(seg)
+	if !d.sim.fast {
+		p.build()
+	}
+	d.offer(p)
+}
+
+func (d *Direction) checkSize(size int) {
+	if size > d.mtu {
+		d.sim.violate("packet of %d bytes on link %s with MTU %d", size, d.to.name, d.mtu)
+	}
+}
+
+// offer gives p, the last packet of the queue, to the link.
+func (d *Direction) offer(p *packet) {
 	s := d.sim
-	p := s.newPacket(seg)
-	size := p.size()
+	s.count++
+	size := int(p.size)
 	d.stats.Packets++
 	d.stats.Bytes += uint64(size)
+	if d.box == nil {
+		d.checkSize(size)
+	}
 	if s.capture != nil {
 		s.capture.write(s.now, d.id/2, p)
 	}
-	v := d.model.Offer(s.now, size, seg.ECN == wire.ECT0 || seg.ECN == wire.ECT1)
+	v := d.model.Offer(s.now, size, p.ecn == wire.ECT0 || p.ecn == wire.ECT1)
 	d.stats.Drops[v.Drop]++
 	if v.Drop != link.Delivered {
-		s.freePacket(p)
+		d.queue.unpush()
 		return
 	}
 	if v.Mark {
 		p.ecn = wire.CE
+		d.stats.Marked++
 	}
-	p.corrupt = v.Corrupt >= 0
+	p.corrupt, p.epoch = v.Corrupt >= 0, d.epoch
 	if v.Duplicate != 0 {
-		s.push(event{at: v.Duplicate, kind: eventArrive, dir: d, packet: s.clonePacket(p), epoch: d.epoch})
+		d.stray(p, v.Duplicate)
 	}
-	s.push(event{at: v.DeliverAt, kind: eventArrive, dir: d, packet: p, epoch: d.epoch})
+	p.at, p.n = v.DeliverAt, s.order()
+	switch q := &d.queue; {
+	case q.count == 1:
+		s.events.push(event{at: p.at, n: p.n, who: d})
+	case p.at < q.ring[(q.head+q.count-2)&(len(q.ring)-1)].at:
+		q.unpush()
+		late := *p
+		s.events.push(event{at: p.at, n: p.n, who: &single{d, late}})
+	}
 }
 
-// arrive hands a packet to the node at the direction's end.
-func (d *Direction) arrive(p *packet, epoch uint32) {
+// single is a packet that does not arrive in the order of its queue.
+type single struct {
+	dir *Direction
+	packet
+}
+
+func (d *Direction) stray(p *packet, at mono.Time) {
+	d.sim.push(at, &single{d, *p})
+}
+
+func (s *single) fire(mono.Time) { s.dir.arrive(&s.packet) }
+
+// arriveNext handles the arrival of the queue's first packet, which is the
+// first of all events.
+func (d *Direction) arriveNext(events *eventHeap) {
+	p := d.queue.pop()
+	if d.queue.count > 0 {
+		next := d.queue.first()
+		events.replace(event{at: next.at, n: next.n, who: d})
+	} else {
+		events.pop()
+	}
+	d.arrive(p)
+}
+
+func (d *Direction) fire(mono.Time) { d.arriveNext(&d.sim.events) }
+
+// arrive hands a packet to what is at the direction's end.
+func (d *Direction) arrive(p *packet) {
 	switch {
-	case epoch != d.epoch: // the link went down meanwhile
+	case p.epoch != d.epoch: // the link went down meanwhile
 		d.stats.Drops[link.DropDown]++
 	case p.corrupt:
 		// TCP's checksum, or that of IP, finds every single flipped bit.
 		d.stats.Corrupted++
 	default:
 		d.stats.Arrived++
-		d.stats.ArrivedBytes += uint64(p.payloadLen())
+		d.stats.ArrivedBytes += uint64(p.payloadLen)
+		d.stats.ArrivedSize += uint64(p.size)
 		d.sim.trace.add(d.sim.now, d.id, p)
-		d.to.node.receive(d.to, p)
+		d.to.dev.receive(d.to, p)
 	}
-	d.sim.freePacket(p)
-}
-
-// packet is a packet on a link: a TCP header as bytes, so that the codec is
-// part of every simulation, and views of the sender's payload.
-type packet struct {
-	src, dst netip.AddrPort
-	head     [wire.MaxHeader]byte
-	headLen  int
-	payload  [][]byte
-	ecn      wire.ECN
-	corrupt  bool
-}
-
-func (p *packet) header() []byte { return p.head[:p.headLen] }
-
-func (p *packet) payloadLen() int {
-	n := 0
-	for _, v := range p.payload {
-		n += len(v)
-	}
-	return n
-}
-
-// size returns the bytes of the IP packet.
-func (p *packet) size() int {
-	n := headerIPv4
-	if !p.src.Addr().Is4() {
-		n = headerIPv6
-	}
-	return n + p.headLen + p.payloadLen()
-}
-
-// newPacket builds a packet from a segment.
-func (s *Sim) newPacket(seg *wire.Segment) *packet {
-	p := s.emptyPacket()
-	p.src, p.dst, p.ecn = seg.Src, seg.Dst, seg.ECN
-	p.headLen = wire.Build(&p.head, seg)
-	p.payload = append(p.payload, seg.Payload...)
-	return p
-}
-
-func (s *Sim) clonePacket(p *packet) *packet {
-	q := s.emptyPacket()
-	views := q.payload
-	*q = *p
-	q.payload = append(views, p.payload...)
-	return q
-}
-
-func (s *Sim) emptyPacket() *packet {
-	if n := len(s.packets); n > 0 {
-		p := s.packets[n-1]
-		s.packets = s.packets[:n-1]
-		return p
-	}
-	return &packet{}
-}
-
-func (s *Sim) freePacket(p *packet) {
-	clear(p.payload)
-	p.payload, p.corrupt = p.payload[:0], false
-	s.packets = append(s.packets, p)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/pathmgr"
 	"github.com/gomptcp/gomptcp/internal/reason"
-	"github.com/gomptcp/gomptcp/internal/stream"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
@@ -21,7 +20,7 @@ type Node struct {
 	sim    *Sim
 	ifaces []*Iface
 	armed  mono.Time // of the host's earliest event in the heap; 0 = none
-	conns  []*Conn   // every connection there ever was, in order
+	conns  []*Conn   // every connection there ever was, in order; none in a fast simulation
 
 	in, out, cut wire.Segment // reused by every packet
 	drops        [reason.NumDrops]uint64
@@ -29,17 +28,20 @@ type Node struct {
 
 // IfaceConfig says where a link ends.
 type IfaceConfig struct {
-	Node  *Node
-	Addrs []netip.Addr
-	// Routes are the destinations that can be reached over the link; nil
-	// means the addresses of its other end.
+	// Node or Router is whose interface it is.
+	Node   *Node
+	Router *Router
+	Addrs  []netip.Addr // of a Node
+	// Routes are the destinations that a Node can reach over the link; nil
+	// means the addresses of the node at the other end, or everything if a
+	// router is there.
 	Routes []netip.Prefix
 	Backup bool
 }
 
 // Iface is the end of a link at a node.
 type Iface struct {
-	node       *Node
+	dev        device
 	name       string
 	addrs      []netip.Addr
 	public     []netip.Addr // of a translator before it
@@ -62,24 +64,44 @@ func (s *Sim) NewNode(name string, cfg host.Config) *Node {
 		binary.BigEndian.PutUint64(cfg.Secret[i:], rng.Uint64())
 	}
 	cfg.Path, cfg.Routable, cfg.Locals = n.path, n.routable, n.locals
-	cfg.Alloc = stream.Heap{}
+	cfg.Alloc = s.alloc
 	n.Host = host.New(cfg)
 	s.nodes = append(s.nodes, n)
 	return n
 }
 
-func (n *Node) addIface(name string, cfg IfaceConfig, shape Shape) *Iface {
+func newIface(name string, cfg IfaceConfig, shape Shape) *Iface {
 	i := &Iface{
-		node: n, name: name, addrs: cfg.Addrs, routes: cfg.Routes, backup: cfg.Backup,
+		name: name, addrs: cfg.Addrs, routes: cfg.Routes, backup: cfg.Backup,
 		mtu: shape.MTU, segmentMax: shape.SegmentMax,
 	}
-	n.ifaces = append(n.ifaces, i)
+	if i.dev = cfg.Node; cfg.Router != nil {
+		i.dev = cfg.Router
+	}
 	return i
+}
+
+// adopt makes the interface, whose link is complete, known to its device.
+func (i *Iface) adopt() {
+	switch dev := i.dev.(type) {
+	case *Node:
+		dev.ifaces = append(dev.ifaces, i)
+	case *Router:
+		dev.ifaces = append(dev.ifaces, i)
+		if _, ok := i.peer.dev.(*Node); ok {
+			for _, a := range i.peer.addrs {
+				dev.hosts[a] = []*Direction{i.out}
+			}
+		}
+	}
 }
 
 // reaches reports whether packets to dst can be sent over the interface.
 func (i *Iface) reaches(dst netip.Addr) bool {
 	if i.routes == nil {
+		if _, ok := i.peer.dev.(*Router); ok {
+			return true
+		}
 		return slices.Contains(i.peer.addrs, dst) || slices.Contains(i.peer.public, dst)
 	}
 	return slices.ContainsFunc(i.routes, func(p netip.Prefix) bool { return p.Contains(dst) })
@@ -155,6 +177,10 @@ func (n *Node) transmit(seg *wire.Segment) {
 		n.drops[reason.DropNoRoute]++
 		return
 	}
+	if seg.SegSize == 0 {
+		i.out.enter(seg)
+		return
+	}
 	for cutter := wire.Split(seg); cutter.Next(&n.cut); {
 		i.out.enter(&n.cut)
 	}
@@ -174,12 +200,16 @@ func (n *Node) receive(i *Iface, p *packet) {
 	}
 	seg := &n.in
 	seg.Reset()
-	if d := wire.Parse(p.header(), seg); d != reason.DropNone {
-		n.drops[d]++
-		return
+	if n.sim.fast {
+		p.fill(seg)
+	} else {
+		if d := wire.Parse(p.head, seg); d != reason.DropNone {
+			n.drops[d]++
+			return
+		}
+		seg.Src, seg.Dst = p.src, p.dst
+		p.carry(seg)
 	}
-	seg.Src, seg.Dst, seg.ECN = p.src, p.dst, p.ecn
-	seg.Payload = append(seg.Payload, p.payload...)
 	seg.Owner = memory{}
 	n.deliver(seg)
 }
@@ -225,12 +255,12 @@ func (n *Node) arm() {
 		return
 	}
 	n.armed = max(at, n.sim.now)
-	n.sim.push(event{at: n.armed, kind: eventNode, node: n})
+	n.sim.push(n.armed, n)
 }
 
-// timer handles an event that arm asked for; those that an earlier one made
+// fire handles an event that arm asked for; those that an earlier one made
 // superfluous pass by.
-func (n *Node) timer(at mono.Time) {
+func (n *Node) fire(at mono.Time) {
 	if at != n.armed {
 		return
 	}
@@ -240,8 +270,27 @@ func (n *Node) timer(at mono.Time) {
 	n.arm()
 }
 
-// Conns returns every connection that the node ever had, in order.
-func (n *Node) Conns() []*Conn { return n.conns }
+// Conns returns every connection that the node ever had, in order; in a fast
+// simulation those that are not over, in a repeatable order.
+func (n *Node) Conns() []*Conn {
+	if !n.sim.fast {
+		return n.conns
+	}
+	var live []*Conn
+	n.Host.Conns(func(hc *host.Conn) { live = append(live, hc.User.(*Conn)) })
+	return live
+}
+
+// PathOf returns the name of the link over which the node sends from an
+// address; "" if the address is not the node's.
+func (n *Node) PathOf(local netip.Addr) string {
+	for _, i := range n.ifaces {
+		if slices.Contains(i.addrs, local) {
+			return i.name
+		}
+	}
+	return ""
+}
 
 // Drops returns how many packets the node dropped before its host saw them,
 // or could not send.

@@ -65,6 +65,9 @@ func (c *Capture) Close() error {
 
 // write adds a packet on a link.
 func (c *Capture) write(now mono.Time, link int, p *packet) {
+	if p.head == nil {
+		p.build()
+	}
 	c.buf = appendIP(c.buf[:0], p)
 	info := gopacket.CaptureInfo{
 		Timestamp:      time.Unix(0, int64(now)).UTC(),
@@ -86,7 +89,7 @@ const (
 
 // appendIP appends the packet with IP header and checksums.
 func appendIP(b []byte, p *packet) []byte {
-	tcp := p.headLen + p.payloadLen()
+	tcp := len(p.head) + int(p.payloadLen)
 	if p.src.Addr().Is4() {
 		b = appendIPv4(b, p, tcp)
 	} else {
@@ -97,9 +100,10 @@ func appendIP(b []byte, p *packet) []byte {
 		b = append(b, p.dst.Addr().AsSlice()...)
 	}
 	at := len(b)
-	b = append(b, p.header()...)
-	wire.PutChecksum(b[at:], wire.TCPChecksum(p.src.Addr(), p.dst.Addr(), p.header(), p.payload))
-	for _, v := range p.payload {
+	b = append(b, p.head...)
+	views := append([][]byte{p.payload}, p.more...)
+	wire.PutChecksum(b[at:], wire.TCPChecksum(p.src.Addr(), p.dst.Addr(), p.head, views))
+	for _, v := range views {
 		b = append(b, v...)
 	}
 	return b

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -22,7 +23,8 @@ type Pair struct {
 // PairConfig says what a Pair is like.
 type PairConfig struct {
 	Seed  uint64
-	Paths []Shape
+	Fast  bool    // see NewFast
+	Paths []Shape // one without a name is called pathI
 	IPv6  bool
 	// Mesh lets packets from each address reach every address of the other
 	// host over the link of their source; without it each link reaches the
@@ -35,14 +37,14 @@ type PairConfig struct {
 
 // TwoHosts makes a pair. Link i joins A's address i to B's.
 func TwoHosts(cfg PairConfig) *Pair {
-	s := New(cfg.Seed)
+	s := newSim(cfg.Seed, cfg.Fast)
 	p := &Pair{Sim: s, A: s.NewNode("A", cfg.Host), B: s.NewNode("B", cfg.Host), ipv6: cfg.IPv6}
 	var routes []netip.Prefix
 	if cfg.Mesh {
 		routes = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 	}
 	for i, shape := range cfg.Paths {
-		l := s.Connect(fmt.Sprintf("path%d", i),
+		l := s.Connect(cmp.Or(shape.Name, fmt.Sprintf("path%d", i)),
 			IfaceConfig{Node: p.A, Addrs: []netip.Addr{p.AddrA(i)}, Routes: routes, Backup: slices.Contains(cfg.Backup, i)},
 			IfaceConfig{Node: p.B, Addrs: []netip.Addr{p.AddrB(i)}, Routes: routes},
 			shape)
@@ -113,16 +115,29 @@ func (p *Pair) Start(cfg TransferConfig) *Transfer { return p.StartOn(Port, cfg)
 
 // StartOn is Start with a port of its own.
 func (p *Pair) StartOn(port uint16, cfg TransferConfig) *Transfer {
-	seedA, seedB := p.Rand().Uint64(), p.Rand().Uint64()
+	listen := netip.AddrPortFrom(p.AddrB(0), port)
+	if !cfg.To.IsValid() {
+		cfg.To = listen
+	}
+	return p.startTransfer(p.A, p.B, listen, cfg)
+}
+
+// StartTransfer begins a transfer from node a to node b, which listens at
+// cfg.To for it.
+func (s *Sim) StartTransfer(a, b *Node, cfg TransferConfig) *Transfer {
+	return s.startTransfer(a, b, cfg.To, cfg)
+}
+
+func (s *Sim) startTransfer(a, b *Node, listen netip.AddrPort, cfg TransferConfig) *Transfer {
+	seedA, seedB := s.Rand().Uint64(), s.Rand().Uint64()
 	t := &Transfer{
 		ProgramA: &Program{Send: cfg.AB, Receive: cfg.BA, ReadRate: cfg.ReadA, StayOpen: cfg.StayOpen, MayAlter: cfg.MayAlter, out: pattern{seedA}, in: pattern{seedB}},
 		ProgramB: &Program{Send: cfg.BA, Receive: cfg.AB, ReadRate: cfg.ReadB, StayOpen: cfg.StayOpen, MayAlter: cfg.MayAlter, out: pattern{seedB}, in: pattern{seedA}},
 	}
-	to := netip.AddrPortFrom(p.AddrB(0), port)
 	var err error
-	t.Listener, err = p.B.Listen(to, 0, cfg.ConnB, func(c *Conn) App {
+	t.Listener, err = b.Listen(listen, 0, cfg.ConnB, func(c *Conn) App {
 		if t.ConnB != nil {
-			p.violate("B accepted a second connection")
+			s.violate("%s accepted a second connection", b.Name)
 			return nil
 		}
 		t.ConnB = c
@@ -131,10 +146,7 @@ func (p *Pair) StartOn(port uint16, cfg TransferConfig) *Transfer {
 	if err != nil {
 		panic(err)
 	}
-	if cfg.To.IsValid() {
-		to = cfg.To
-	}
-	t.ConnA, err = p.A.Dial(netip.AddrPort{}, to, cfg.ConnA, t.ProgramA)
+	t.ConnA, err = a.Dial(netip.AddrPort{}, cfg.To, cfg.ConnA, t.ProgramA)
 	if err != nil {
 		panic(err)
 	}

@@ -13,7 +13,10 @@ const (
 )
 
 // trace is a running hash over everything that was delivered.
-type trace struct{ hash uint64 }
+type trace struct {
+	hash   uint64
+	coarse bool // times, places and sizes only
+}
 
 func newTrace() trace { return trace{hash: fnvOffset} }
 
@@ -40,14 +43,21 @@ func (t *trace) words(b []byte) {
 
 // add takes in a packet that arrived at now over direction dir.
 func (t *trace) add(now mono.Time, dir int, p *packet) {
+	if t.coarse {
+		h := (t.hash ^ uint64(now)) * fnvPrime
+		h = (h ^ uint64(dir)<<32 ^ uint64(p.size)) * fnvPrime
+		t.hash = h ^ h>>32
+		return
+	}
 	var b [64]byte
 	w := binary.BigEndian.AppendUint64(b[:0], uint64(now))
 	w = append(w, byte(dir), byte(p.ecn))
 	w = append(w, p.src.Addr().AsSlice()...)
 	w = append(w, p.dst.Addr().AsSlice()...)
 	t.bytes(w)
-	t.bytes(p.header())
-	for _, v := range p.payload {
+	t.bytes(p.head)
+	t.words(p.payload)
+	for _, v := range p.more {
 		t.words(v)
 	}
 }

@@ -71,9 +71,8 @@ func (e *edge) beyond(n uint32) int {
 	return int(int32(n - e.at))
 }
 
-func (w *watch) init(c *Conn) {
-	w.conn = c
-	w.flows = make(map[flowKey]*watchedFlow)
+func newWatch(c *Conn) *watch {
+	return &watch{conn: c, flows: make(map[flowKey]*watchedFlow)}
 }
 
 func (w *watch) flow(local, remote netip.AddrPort) *watchedFlow {
@@ -111,6 +110,9 @@ func window(seg *wire.Segment, sender, receiver synOptions) int {
 
 // received takes note of what a segment for the connection grants it.
 func (w *watch) received(seg *wire.Segment) {
+	if w == nil {
+		return
+	}
 	f := w.flow(seg.Dst, seg.Src)
 	switch seg.Flags & (wire.SYN | wire.ACK) {
 	case wire.SYN:
@@ -130,6 +132,9 @@ func (w *watch) received(seg *wire.Segment) {
 
 // sent checks a segment that the connection sends.
 func (w *watch) sent(seg *wire.Segment) {
+	if w == nil {
+		return
+	}
 	f := w.flow(seg.Src, seg.Dst)
 	if seg.Flags.Has(wire.SYN) {
 		f = w.begin(f, seg)

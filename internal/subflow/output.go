@@ -17,7 +17,7 @@ type Range struct {
 // PollSegment fills seg with the next segment to send, except for its payload
 // and the connection's options, and reports whether there was one. The order
 // is: RST, SYN, an ACK that reports a hole, what was lost, new data, what may
-// be lost, a probe, an ACK.
+// be lost, a probe, an ACK. Only a SYN with FastOpen has a Range of payload.
 func (s *Subflow) PollSegment(now mono.Time, seg *wire.Segment) (r Range, ok bool) {
 	seg.Reset()
 	if r, ok = s.poll(now, seg); ok {
@@ -31,8 +31,11 @@ func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 		return Range{}, true
 	}
 	if s.state == StateSynSent || s.state == StateSynReceived {
-		if s.pollSYN(now, seg) {
-			return Range{}, true
+		if r, ok := s.pollSYN(now, seg); ok {
+			return r, true
+		}
+		if r, ok := s.pollEarly(now, seg); ok {
+			return r, true
 		}
 	} else if s.pollTurn(now, seg) {
 		return Range{}, true
@@ -152,7 +155,9 @@ func (s *Subflow) sendNew(now mono.Time, seg *wire.Segment, n, mss int) Range {
 	lo := s.snd.nxt
 	s.rack.sent++
 	rec := record{nth: s.rack.sent, lo: lo, hi: lo + relSSN(n), sentAt: now, mss: mss, at: s.rate.stamp(now, s.pipe(), n)}
-	if s.snd.fin == rec.hi {
+	// Before the third ACK the FIN waits (RFC 9293, Section 3.10.4: "queue for
+	// processing after entering ESTABLISHED state").
+	if s.snd.fin == rec.hi && s.state != StateSynReceived {
 		rec.hi++
 	}
 	s.snd.nxt = rec.hi
@@ -293,7 +298,7 @@ func (s *Subflow) putHeader(now mono.Time, seg *wire.Segment, num relSSN, flags 
 	}
 	if s.ts.on {
 		seg.Has |= wire.OptTimestamps
-		seg.TSVal, seg.TSEcr = s.tsVal(now), s.ts.recent
+		seg.TSVal, seg.TSEcr = s.stamp(now), s.ts.recent
 	}
 }
 
@@ -336,6 +341,32 @@ func (s *Subflow) ForceAck(now mono.Time, seg *wire.Segment, room int) bool {
 	s.putACK(now, seg, room)
 	s.count.segsSent++
 	return true
+}
+
+// Sending reports whether bytes that were pushed are not acknowledged yet.
+func (s *Subflow) Sending() bool { return s.queue.total > 0 || s.snd.queued() > 0 }
+
+// ForceMarked is ForceAck with a timestamp that no segment had before or will
+// have, so that its echo proves that the peer got this ACK; if need be, one of
+// the next milliseconds, which the clock makes good soon. That takes timestamps
+// in use and no data in flight: without, marked is false and the ACK an
+// ordinary one. A probe of the keepalive follows, to fetch the echo.
+//
+// RFC 7323, Section 4.1: "Values of this clock MUST be at least approximately
+// proportional to real time", which they remain, and they never go back.
+func (s *Subflow) ForceMarked(now mono.Time, seg *wire.Segment, room int) (marked, ok bool) {
+	marked = s.ts.on && !s.Sending()
+	if marked {
+		s.ts.least = s.ts.last + 1
+	}
+	if !s.ForceAck(now, seg, room) {
+		return false, false
+	}
+	if marked {
+		s.ts.least = s.ts.last + 1
+		s.Probe()
+	}
+	return marked, true
 }
 
 // putProbe builds a segment that makes the peer send an ACK.

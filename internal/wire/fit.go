@@ -5,9 +5,9 @@ package wire
 // meet, the one that comes first in the orders below stays.
 //
 //	option         may share with                why
-//	MSS, WScale,   each other, timestamps,       SYN only (RFC 9293, 3.7.1; 7323, 2.2; 2018, 2; 7413)
-//	SACKPermitted, MP_CAPABLE, MP_JOIN
-//	FastOpen
+//	MSS, WScale,   each other, timestamps,       SYN only (RFC 9293, 3.7.1; 7323, 2.2; 2018, 2)
+//	SACKPermitted  FastOpen, MP_CAPABLE, MP_JOIN
+//	FastOpen       as those, but no MP_JOIN      data on a SYN begins a connection only (RFC 8684, B.2)
 //	Timestamps     everything                    RFC 7323, 3.2: on every segment once agreed
 //	SACK           all but SYN options           RFC 2018, 3
 //	MP_CAPABLE     TCP options                   takes the place of the DSS (RFC 8684, 3.1)
@@ -19,6 +19,11 @@ package wire
 //	MP_FAIL        DSS, MP_TCPRST                with a RST, or with the infinite mapping (3.7)
 //	MP_FASTCLOSE   MP_TCPRST                     ends the connection (3.5)
 //	MP_TCPRST      MP_FASTCLOSE, MP_FAIL         RST only (3.6)
+//
+// The largest cookie that fits beside all else is that of 14 bytes on a SYN
+// with MP_CAPABLE and of 6 on the SYN/ACK, or of 16 and, without timestamps, 14
+// (RFC 8684, B.1, which counts without padding, comes to 7 on a SYN/ACK; cookies
+// have an even length).
 const (
 	synOptions = OptMSS | OptWScale | OptSACKPermitted | OptFastOpen
 	signals    = OptMPPrio | OptRemoveAddr | OptAddAddr
@@ -27,12 +32,16 @@ const (
 // conflicts returns the options that must not stand beside opt.
 func conflicts(opt OptionSet) OptionSet {
 	switch opt {
-	case OptMSS, OptWScale, OptSACKPermitted, OptFastOpen:
+	case OptMSS, OptWScale, OptSACKPermitted:
 		return OptSACK | OptMPTCP&^(OptMPCapable|OptMPJoin)
+	case OptFastOpen:
+		return OptSACK | OptMPTCP&^OptMPCapable
 	case OptSACK:
 		return synOptions
-	case OptMPCapable, OptMPJoin:
+	case OptMPCapable:
 		return OptMPTCP &^ opt
+	case OptMPJoin:
+		return OptFastOpen | OptMPTCP&^opt
 	case OptDSS:
 		return synOptions | OptMPTCP&^(OptDSS|signals|OptMPFail)
 	case OptMPPrio:

@@ -32,6 +32,10 @@ func mayShare(a, b wire.OptionSet) bool {
 	switch {
 	case a == wire.OptTimestamps || b == wire.OptTimestamps:
 		return true
+	case a == wire.OptFastOpen && b == wire.OptMPJoin:
+		// RFC 8684, Appendix B.2: "TFO data is always only sent on the initial
+		// subflow".
+		return false
 	case syn(a) && mptcp(b):
 		return b == wire.OptMPCapable || b == wire.OptMPJoin
 	case a == wire.OptSACK || b == wire.OptSACK:
@@ -223,6 +227,64 @@ func TestFitDropsWhatHasNoForm(t *testing.T) {
 			require.Equal(t, has, wire.Fit(&o, false))
 			require.Zero(t, o.Has)
 		})
+	}
+}
+
+// Every cookie length on every SYN and SYN/ACK: the option stands there exactly
+// where it fits beside what the others take, counted by hand, and never costs
+// another option its place.
+func TestFitCookieOnEverySYN(t *testing.T) {
+	for _, keys := range []int{-1, 0, 1} { // no MP_CAPABLE; as on a SYN; as on a SYN/ACK
+		for _, others := range []struct {
+			has wire.OptionSet
+			n   int
+		}{
+			{wire.OptMSS, 4},
+			{wire.OptMSS | wire.OptWScale, 8},
+			{wire.OptMSS | wire.OptSACKPermitted | wire.OptWScale, 12},
+			{wire.OptMSS | wire.OptTimestamps, 16},
+			{wire.OptMSS | wire.OptTimestamps | wire.OptWScale, 20},
+			{wire.OptMSS | wire.OptTimestamps | wire.OptSACKPermitted | wire.OptWScale, 20},
+		} {
+			for n := 0; n <= 16; n += 2 {
+				if n == 2 {
+					continue // no cookie has two bytes
+				}
+				o := wire.Options{Has: others.has | wire.OptFastOpen, MSS: 1460, FastOpen: wire.FastOpen{Len: uint8(n)}}
+				used := others.n
+				if keys >= 0 {
+					o.Has |= wire.OptMPCapable
+					o.Capable = wire.MPCapable{Version: 1, Flags: wire.CapHMACSHA256, Keys: uint8(keys)}
+					used += 4 + 8*keys
+				}
+				fits := used+(2+n+3)/4*4 <= 40
+				for _, payload := range []bool{false, true} {
+					p := o
+					dropped := wire.Fit(&p, payload)
+					require.Equal(t, !fits, dropped == wire.OptFastOpen, "%v, %d keys, %d bytes", &o, keys, n)
+					require.Equal(t, fits, dropped == 0, "%v, %d keys, %d bytes", &o, keys, n)
+				}
+			}
+		}
+	}
+	all := wire.OptMSS | wire.OptTimestamps | wire.OptSACKPermitted | wire.OptWScale | wire.OptMPCapable
+	for _, c := range []struct {
+		name         string
+		without      wire.OptionSet
+		keys         uint8
+		largest, not int
+	}{
+		{"SYN", 0, 0, 14, 16},
+		{"SYN without timestamps", wire.OptTimestamps, 0, 16, 18},
+		{"SYN/ACK", 0, 1, 6, 8},
+		{"SYN/ACK without timestamps", wire.OptTimestamps, 1, 14, 16},
+		{"SYN/ACK without MP_CAPABLE", wire.OptMPCapable, 1, 16, 18},
+	} {
+		for n, want := range map[int]wire.OptionSet{c.largest: 0, c.not: wire.OptFastOpen} {
+			o := wire.Options{Has: all&^c.without | wire.OptFastOpen, FastOpen: wire.FastOpen{Len: uint8(n)}}
+			o.Capable = wire.MPCapable{Version: 1, Keys: c.keys}
+			require.Equal(t, want, wire.Fit(&o, true), "%s, %d bytes", c.name, n)
+		}
 	}
 }
 
