@@ -36,11 +36,9 @@ func (p *pipe) step() {
 	st := p.c.State()
 	bdp := p.rate * p.rtt.Seconds()
 	rtt := p.rtt + time.Duration(p.queue/p.rate*1e9)
-	flight := min(st.Cwnd, bdp+p.queue)
+	flight := st.Cwnd
 	if st.PacingRate > 0 {
-		flight = min(st.Cwnd, st.PacingRate*rtt.Seconds())
-	} else {
-		flight = st.Cwnd
+		flight = min(flight, st.PacingRate*rtt.Seconds())
 	}
 	p.queue = max(flight-bdp, 0)
 	overflow := max(p.queue-p.buffer, 0)
