@@ -28,11 +28,7 @@ type member struct {
 	since, between float64 // bytes acknowledged since the last loss, and between it and the one before
 }
 
-func (v *shared) join(w *window) *member {
-	m := &member{window: w.cwnd, mss: w.mss}
-	v.members = append(v.members, m)
-	return m
-}
+func newMember(w *window) *member { return &member{window: w.cwnd, mss: w.mss} }
 
 func (v *shared) leave(m *member) {
 	v.members = slices.DeleteFunc(v.members, func(o *member) bool { return o == m })

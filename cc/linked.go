@@ -43,7 +43,9 @@ type linkedGroup struct {
 // linked is the controller of one subflow of a linkedGroup.
 type linked struct {
 	base  single
-	group *linkedGroup
+	rule  rule
+	group *linkedGroup // nil if it is of another kind
+	view  *shared      // of those that it is coupled with
 	self  *member
 }
 
@@ -55,8 +57,9 @@ func dctcpBase(p Params) single { return newDCTCP(p, DCTCP{}) }
 
 // Add implements Group.
 func (g *linkedGroup) Add(p Params) Controller {
-	c := &linked{base: g.base(p), group: g}
-	c.self = g.view.join(c.base.core())
+	c := newLinked(g.base(p), g.rule)
+	c.group, c.view = g, &g.view
+	g.view.members = append(g.view.members, c.self)
 	return c
 }
 
@@ -67,12 +70,16 @@ func (g *linkedGroup) Remove(c Controller) {
 	}
 }
 
+func newLinked(base single, r rule) *linked {
+	return &linked{base: base, rule: r, self: newMember(base.core())}
+}
+
 func (c *linked) State() State { return c.base.State() }
 
 // OnAck leaves to the base what is not coupled: slow start, and a connection
 // with one subflow, which thereby is the base to the last bit.
 func (c *linked) OnAck(s *Sample) {
-	v, w := &c.group.view, c.base.core()
+	v, w := c.view, c.base.core()
 	c.base.note(s)
 	c.self.acked(s, w)
 	if m, ok := c.base.(interface{ share() float64 }); ok {
@@ -81,19 +88,22 @@ func (c *linked) OnAck(s *Sample) {
 	if !grows(s) || w.inSlowStart() || !v.coupled(c.self) {
 		c.base.grow(s)
 	} else {
-		w.cwnd += min(float64(s.Acked), w.cwnd) * c.group.rule.gain(v, c.self)
+		w.cwnd += min(float64(s.Acked), w.cwnd) * c.rule.gain(v, c.self)
 		w.cwnd = max(w.cwnd, w.mss)
+		if d, ok := c.base.(interface{ grownByOthers() }); ok {
+			d.grownByOthers()
+		}
 	}
 	c.self.resize(s, w)
 }
 
 func (c *linked) OnLoss(l Loss, s *Sample) {
 	w, keep := c.base.core(), c.base.keep(l)
-	if v := &c.group.view; v.coupled(c.self) {
-		keep = c.group.rule.keep(v, c.self, l, keep)
-		if f, ok := c.group.rule.(floored); ok {
+	if c.view.coupled(c.self) {
+		keep = c.rule.keep(c.view, c.self, l, keep)
+		if f, ok := c.rule.(floored); ok {
 			alone := w.floors
-			w.floors = f.floors(v)
+			w.floors = f.floors(c.view)
 			defer func() { w.floors = alone }()
 		}
 	}

@@ -206,7 +206,7 @@ var linked = map[string]cc.Factory{
 	"ewtcp": named("reno"), "coupled": named("reno"), "semicoupled": named("reno"),
 	"mdtcp": named("dctcp"), "lia-dctcp": named("dctcp"), "mptcpd": named("dctcp"),
 	"wvegas":      cc.Vegas{Alpha: 10, Beta: 10, Drain: true}.Group,
-	"coupled-bbr": named("bbr"),
+	"coupled-bbr": named("bbr"), "default": named("cubic"),
 }
 
 func named(name string) cc.Factory {

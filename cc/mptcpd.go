@@ -10,7 +10,44 @@ package cc
 // marked less, at a sum that stays the same; decrease is DCTCP's. On a path
 // without ECN growth is LIA's and the share of lost bytes stands for that of
 // marked ones.
-func newMPTCPDGroup() Group { return exact{&linkedGroup{rule: mptcpd{}, base: mptcpdBase}} }
+//
+// The group also finds out which subflows share a bottleneck, for the path
+// manager of the same name, which closes all but one of them.
+func newMPTCPDGroup() Group { return &mptcpdGroup{} }
+
+type mptcpdGroup struct {
+	detector
+	view shared
+}
+
+func (g *mptcpdGroup) ECN() ECN { return ECNExact }
+
+func (g *mptcpdGroup) Add(p Params) Controller {
+	c := &mptcpdControl{linked: newLinked(mptcpdBase(p), mptcpd{}), group: g}
+	c.view = &g.view
+	c.watch = g.add(c)
+	g.view.members = append(g.view.members, c.self)
+	return c
+}
+
+func (g *mptcpdGroup) Remove(c Controller) {
+	if m, ok := c.(*mptcpdControl); ok && m.group == g {
+		g.remove(c)
+		g.view.leave(m.self)
+	}
+}
+
+// mptcpdControl is the controller of one subflow.
+type mptcpdControl struct {
+	*linked
+	group *mptcpdGroup
+	watch *watched
+}
+
+func (c *mptcpdControl) OnAck(s *Sample) {
+	c.group.observe(c.watch, s)
+	c.linked.OnAck(s)
+}
 
 // mptcpdSingle is DCTCP that knows a share of congestion on every path.
 type mptcpdSingle struct {

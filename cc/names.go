@@ -8,7 +8,7 @@ import (
 )
 
 // Default is the congestion control of a connection that names none.
-const Default = "cubic"
+const Default = "default"
 
 // byName lists the algorithms in order of their names.
 var byName = []struct {
@@ -21,6 +21,7 @@ var byName = []struct {
 	{"coupled-bbr", CoupledBBR{}.Group},
 	{"cubic", newCubicGroup},
 	{"dctcp", DCTCP{}.Group},
+	{Default, Detecting{}.Group},
 	{"ewtcp", newEWTCPGroup},
 	{"lia", newLIAGroup},
 	{"lia-dctcp", newLIADCTCPGroup},
@@ -35,12 +36,11 @@ var byName = []struct {
 	{"xmp", XMP{}.Group},
 }
 
-// ByName returns the congestion control called name. An empty name and the
-// name "default" mean [Default].
+// ByName returns the congestion control called name. An empty name means
+// [Default].
 func ByName(name string) (Factory, error) { return Registry(nil).ByName(name) }
 
-// Names returns the names that ByName knows, sorted, without the alias
-// "default".
+// Names returns the names that ByName knows, sorted.
 func Names() []string { return Registry(nil).Names() }
 
 // Registry holds congestion controls of a program's own by their names,
@@ -49,14 +49,13 @@ func Names() []string { return Registry(nil).Names() }
 type Registry map[string]Factory
 
 // ByName returns the congestion control called name: the program's own, or
-// that of this package. An empty name and, unless there is one of its own,
-// the name "default" mean [Default].
+// that of this package. An empty name means [Default].
 func (r Registry) ByName(name string) (Factory, error) {
+	if name == "" {
+		name = Default
+	}
 	if f := r[name]; f != nil {
 		return f, nil
-	}
-	if name == "" || name == "default" {
-		name = Default
 	}
 	for _, a := range byName {
 		if a.name == name {
@@ -66,8 +65,7 @@ func (r Registry) ByName(name string) (Factory, error) {
 	return nil, fmt.Errorf("congestion control %q is unknown (known: %s)", name, strings.Join(r.Names(), ", "))
 }
 
-// Names returns the names that ByName knows, sorted, without the alias
-// "default".
+// Names returns the names that ByName knows, sorted.
 func (r Registry) Names() []string {
 	names := slices.Collect(maps.Keys(r))
 	for _, a := range byName {

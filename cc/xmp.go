@@ -31,7 +31,8 @@ func (g *xmpGroup) ECN() ECN { return ECNExact }
 
 func (g *xmpGroup) Add(p Params) Controller {
 	c := &xmp{bos: newBOS(p, g.beta), group: g}
-	c.self = g.view.join(&c.win)
+	c.self = newMember(&c.win)
+	g.view.members = append(g.view.members, c.self)
 	return c
 }
 

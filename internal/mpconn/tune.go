@@ -20,7 +20,7 @@ func (c *Conn) SetScheduler(f scheduler.Factory) {
 // new controllers begin with the windows and thresholds of the old ones. What
 // was agreed on ECN with the peer stays.
 func (c *Conn) SetCongestion(f cc.Factory) {
-	c.group = f()
+	c.group, c.sharedSeen = f(), 0
 	c.snd.idle = false
 	for _, f := range c.flows {
 		old := f.ctl.State()
