@@ -36,6 +36,7 @@ type Conn struct {
 	connected bool // first subflow's handshake done
 	joinable  bool // MPTCP was proven in both directions: no fallback, joins allowed
 	checksum  bool // DSS checksums are in use
+	held      bool // the SYN waits for data that could go along with it
 	over      bool // EventClosed was emitted
 	err       reason.Close
 
@@ -48,6 +49,8 @@ type Conn struct {
 	localToken, remoteToken key.Token
 	denyInitial             bool // the peer's flag C
 
+	opened subflow.FastOpened // kept of a first flow that is gone
+
 	flows  []*flow       // live ones in order of id
 	nextID int           // ids only grow
 	past   []SubflowInfo // of ended subflows, bounded
@@ -59,10 +62,14 @@ type Conn struct {
 	// withdrawOn is the flow that due REMOVE_ADDRs wait for.
 	withdrawOn *flow
 
-	sched     scheduler.Scheduler
-	group     cc.Group
-	view      scheduler.View // reused by every pick
-	viewFlows []*flow        // the flow behind each entry of view
+	sched    scheduler.Scheduler
+	flowSize int64 // bytes that the user will write; 0 = unknown
+	hint     int64 // what the user told the scheduler
+
+	onDecision func(*scheduler.View, scheduler.Decision) // nil = nobody wants to know
+	group      cc.Group
+	view       scheduler.View // reused by every pick
+	viewFlows  []*flow        // the flow behind each entry of view
 
 	timers  timerTable
 	backoff int // of DataRexmit
@@ -87,6 +94,7 @@ type sendSide struct {
 	finAgain bool          // and must go out again
 	finOn    *flow         // where it went last
 	idle     bool          // nothing could be scheduled since the last input
+	heldAt   mono.Time     // since when the scheduler waits though no event is on its way
 }
 
 // finAcked reports whether the peer acknowledged our DATA_FIN.
@@ -125,7 +133,8 @@ func newConn(cfg *Config, active bool) *Conn {
 	c.rcv.q = stream.NewRecvQ(0)
 	c.snd.buffer, c.rcv.buffer = c.newBuffer(c.cfg.WriteBuffer), c.newBuffer(c.cfg.ReadBuffer)
 	c.rcv.adv = uint64(c.rcv.buffer.limit)
-	c.sched = c.cfg.Scheduler()
+	c.sched, c.flowSize = c.cfg.Scheduler(), c.cfg.FlowSize
+	c.view.Holders = c.holders
 	c.group = c.cfg.Congestion()
 	c.addrs.init(&c.cfg)
 	if c.cfg.Plain {
@@ -144,11 +153,13 @@ func Dial(now mono.Time, cfg *Config) *Conn {
 	c := newConn(cfg, true)
 	f := c.addFlow(flowArgs{local: cfg.Local, remote: cfg.Remote})
 	f.tcp = subflow.Open(now, c.flowConfig(now, f), f.ctl)
+	c.held = cfg.Hold
 	c.emitFlow(EventSubflowOpened, f, Event{})
 	return c
 }
 
-// Accept begins a connection as the passive opener, from a SYN.
+// Accept begins a connection as the passive opener, from a SYN. If it keeps the
+// payload it takes syn.Owner and sets it nil.
 func Accept(now mono.Time, cfg *Config, syn *wire.Segment) *Conn {
 	c := newConn(cfg, false)
 	f := c.addFlow(flowArgs{local: cfg.Local, remote: cfg.Remote})
@@ -158,6 +169,7 @@ func Accept(now mono.Time, cfg *Config, syn *wire.Segment) *Conn {
 		c.snd.edge = uint64(syn.Wnd)
 	}
 	c.emitFlow(EventSubflowOpened, f, Event{})
+	c.takeSYNData(f)
 	return c
 }
 
@@ -277,7 +289,8 @@ func (c *Conn) drop(r reason.Drop) { c.stats.Drops[r]++ }
 // IsMPTCP reports whether the connection speaks MPTCP.
 func (c *Conn) IsMPTCP() bool { return c.mode == modeMPTCP }
 
-// Connected reports whether the first handshake is done.
+// Connected reports whether the first handshake is done, or data on a SYN was
+// taken.
 func (c *Conn) Connected() bool { return c.connected }
 
 // Joinable reports whether further subflows may be opened now: also while one
