@@ -44,6 +44,7 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 	switch e.Kind {
 	case mpconn.EventConnected:
 		h.learnOffer(now, c)
+		h.learnFastOpen(now, c)
 		if c.listener != nil {
 			c.listener.promote(c)
 			return c.listener
@@ -53,6 +54,7 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 	case mpconn.EventSubflowOpened:
 		h.tuples.bind(t, c, e.ID)
 	case mpconn.EventSubflowUp:
+		h.endFastOpen(now, c, reason.CloseNone)
 		h.Feed(now, c, flowEvent(pathmgr.SubflowUp, e))
 	case mpconn.EventSubflowLost:
 		h.measure(now, c, e)
@@ -80,6 +82,8 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 		h.fallback(now, c)
 	case mpconn.EventClosed:
 		c.policy, c.wake = nil, 0
+		h.fastOpenEnded(now, c, e.Close)
+		h.endFastOpen(now, c, e.Close)
 		h.unregister(c)
 	}
 	return nil
