@@ -214,12 +214,14 @@ func (h *Host) viewOf(c *Conn) *pathmgr.View {
 	h.subflows = c.AppendSubflows(h.subflows[:0])
 	for i := range h.subflows {
 		s := &h.subflows[i]
-		if s.Close != reason.CloseNone {
+		if s.Close != reason.CloseNone && !h.tuples.bound(tuple{s.Local, s.Remote}, c, s.ID) {
 			continue
 		}
+		// One that is over is shown until the policy hears of its end, lest it
+		// be opened again at once while others end at the same time.
 		v.Subflows = append(v.Subflows, pathmgr.Subflow{
 			ID: s.ID, Local: s.Local, Remote: s.Remote, RemoteID: s.RemoteID,
-			Established: s.Up, Backup: s.Backup, PeerBackup: s.PeerBackup, Stale: s.Stale, SRTT: s.TCP.SRTT, Rate: s.TCP.DeliveryRate,
+			Established: s.Up && s.Close == reason.CloseNone, Backup: s.Backup, PeerBackup: s.PeerBackup, Stale: s.Stale, SRTT: s.TCP.SRTT, Rate: s.TCP.DeliveryRate,
 		})
 	}
 	return v
