@@ -24,8 +24,11 @@ type Conn struct {
 	cfg     *ConnConfig
 	first   tuple // of the first subflow
 	active  bool
-	offered dialMode // of an active one
-	hurried bool     // with fewer SYNs than usual
+	offered dialMode // of an active one, for MPTCP
+	// fastOpen is the same for TCP Fast Open.
+	fastOpen dialMode
+	// hurried: a dial with fewer SYNs than usual.
+	hurried bool
 
 	// Guarded by the host's lock.
 	tuples       []tuple
@@ -34,6 +37,7 @@ type Conn struct {
 	estab        bool      // counted as speaking MPTCP
 	index        int       // in Host.conns; -1 = not there
 	listener     *Listener // until Accept
+	pending      *Listener // that took data on the SYN, until the third ACK
 	openingIndex int       // in listener.opening; -1 = not there
 	joining      []int     // subflows begun by the peer in their handshake
 
