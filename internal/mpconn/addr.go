@@ -18,6 +18,7 @@ type addresses struct {
 	limit    int          // of remotes, besides the first
 	nextNew  mono.Time    // when, at an even rate, the next new address is due
 	announce []announcement
+	pause    mono.Time // until when announcements wait for the echo of the last one
 	echoes   []echo
 	withdraw []uint8 // ids to send in REMOVE_ADDR
 }
@@ -117,6 +118,7 @@ func (c *Conn) echoed(o *wire.AddAddr) {
 	for i, a := range c.addrs.announce {
 		if a.id == o.ID && a.addr == o.Addr && a.port == o.Port {
 			c.addrs.announce = append(c.addrs.announce[:i], c.addrs.announce[i+1:]...)
+			c.addrs.pause = 0
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package mpconn
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -277,12 +278,44 @@ func TestSignalsArePaced(t *testing.T) {
 	l.idle(time.Second)
 	l.paths[0].box = func(from *end, _ *wire.Segment) bool { return from == l.b }
 	before, start := len(l.b.sent), l.now
-	for i := range 6 {
-		l.b.conn.Announce(l.now, netip.AddrPortFrom(addr(i+2, 2), 0))
-	}
+	l.b.conn.Withdraw(l.now, l.b.at(0).Addr())
+	l.b.conn.Announce(l.now, netip.AddrPortFrom(addr(2, 2), 0))
+	l.b.conn.SetBackup(l.now, 0, true)
 	l.b.pump()
 	require.Len(t, l.b.sent[before:], maxSignals)
 	l.idle(150 * time.Millisecond)
 	require.Len(t, l.b.sent[before:], maxSignals, "none within a retransmission timeout of %v", l.now.Sub(start))
-	l.run("all", 5*time.Second, func() bool { return len(l.b.sent) >= before+6 })
+	l.run("all", time.Second, func() bool { return len(l.b.sent) >= before+3 })
+	require.NotZero(t, l.b.sent[before+2].Has&wire.OptMPPrio)
+}
+
+// Linux, which can keep one announcement in mind, loses the second of two that
+// come at once, without an echo.
+func TestAnnouncementsWaitForTheEcho(t *testing.T) {
+	for _, echoed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("echoed %v", echoed), func(t *testing.T) {
+			l := proven(t, 1)
+			l.idle(time.Second)
+			if !echoed {
+				l.paths[0].box = func(from *end, _ *wire.Segment) bool { return from == l.a }
+			}
+			start := l.now
+			for i := range 3 {
+				l.b.conn.Announce(l.now, netip.AddrPortFrom(addr(i+2, 2), 0))
+			}
+			l.b.pump()
+			for n := 1; n <= 3; n++ {
+				require.Len(t, l.b.carrying(wire.OptAddAddr), n)
+				l.run("next", time.Second, func() bool {
+					return n == 3 || len(l.b.carrying(wire.OptAddAddr)) > n
+				})
+			}
+			// A round trip each, or the smallest retransmission timeout.
+			if took := l.now.Sub(start); echoed {
+				require.Less(t, took, 200*time.Millisecond)
+			} else {
+				require.GreaterOrEqual(t, took, 400*time.Millisecond)
+			}
+		})
+	}
 }

@@ -19,9 +19,7 @@ const maxSignals = 2
 // retransmission timeout.
 func (c *Conn) forceSignal(now mono.Time, f *flow, seg *wire.Segment, room int) bool {
 	if f.signals >= maxSignals && !f.quiet.Reached(now) {
-		if at := c.timers.At(timerSignal); !at.Set() || f.quiet < at {
-			c.timers.Set(timerSignal, f.quiet)
-		}
+		c.signalAt(f.quiet)
 		return false
 	}
 	if !c.forceACK(now, f, seg, room) {
@@ -33,6 +31,13 @@ func (c *Conn) forceSignal(now mono.Time, f *flow, seg *wire.Segment, room int) 
 	f.signals++
 	f.quiet = now.Add(f.tcp.RTO())
 	return true
+}
+
+// signalAt has what waits to be signalled looked at again.
+func (c *Conn) signalAt(t mono.Time) {
+	if at := c.timers.At(timerSignal); !at.Set() || t < at {
+		c.timers.Set(timerSignal, t)
+	}
 }
 
 // pollEcho sends an ADD_ADDR back on the subflow on which it came.
@@ -50,7 +55,9 @@ func (c *Conn) pollEcho(now mono.Time, seg *wire.Segment) bool {
 }
 
 // pollAnnounce sends an ADD_ADDR, each try on another subflow, since one may be
-// dead and not show it.
+// dead and not show it. The next one waits for the echo of the last, for a
+// retransmission timeout at most: Linux has room for one announcement that it
+// has not looked at yet, and would lose the second of two that come at once.
 func (c *Conn) pollAnnounce(now mono.Time, seg *wire.Segment) bool {
 	if !c.joinable {
 		return false
@@ -60,12 +67,17 @@ func (c *Conn) pollAnnounce(now mono.Time, seg *wire.Segment) bool {
 		if !a.due {
 			continue
 		}
+		if now < c.addrs.pause {
+			c.signalAt(c.addrs.pause)
+			return false
+		}
 		f := c.bestFlow(a.on)
 		if f == nil || !c.forceSignal(now, f, seg, a.room()) {
 			return false
 		}
 		a.due, a.on = false, f
 		a.tries++
+		c.addrs.pause = now.Add(f.tcp.RTO())
 		c.putAnnounce(seg, a)
 		c.timers.Set(timerAddAddr, now.Add(announceTimeout<<(a.tries-1)))
 		return true
