@@ -92,7 +92,7 @@ func (c *Conn) addFlow(a flowArgs) *flow {
 	f.localID, _ = c.addrs.localID(a.local.Addr())
 	c.nextID++
 	mss := c.pathMSS(a.local.Addr(), a.remote.Addr())
-	f.ctl = c.group.Add(cc.Params{MSS: mss, InitialWindow: float64(c.cfg.Subflow.InitialWindow * mss)})
+	f.ctl = c.group.Add(cc.Params{MSS: mss, InitialWindow: float64(c.cfg.Subflow.InitialWindow * mss), InitialSsthresh: float64(c.cfg.Subflow.InitialSsthresh)})
 	c.flows = append(c.flows, f)
 	if a.join == nil {
 		c.cfg.Local, c.cfg.Remote = a.local, a.remote

@@ -47,8 +47,12 @@ func (s *Subflow) HandleSegment(now mono.Time, seg *wire.Segment) Verdict {
 func (s *Subflow) answersSYN(seg *wire.Segment, num relSSN) bool {
 	return s.state == StateSynReceived && s.active && num == 0 &&
 		seg.Flags&(wire.SYN|wire.ACK|wire.RST) == wire.SYN|wire.ACK &&
-		relative(seg.Ack, s.snd.iss, s.snd.nxt) == 1
+		s.acksSYN(relative(seg.Ack, s.snd.iss, s.snd.nxt))
 }
+
+// acksSYN reports whether an acknowledgment is one of our SYN, perhaps with
+// data that went along.
+func (s *Subflow) acksSYN(ackNum relSSN) bool { return ackNum >= 1 && ackNum <= s.snd.nxt }
 
 // handle runs the numbered checks of RFC 9293, Section 3.10.7.4, on a segment
 // that begins at num.
@@ -72,7 +76,7 @@ func (s *Subflow) handle(now mono.Time, seg *wire.Segment, num relSSN) Verdict {
 	s.noteTimestamp(now, seg, num)
 	s.alive.heard(now)
 	if s.state == StateSynReceived {
-		s.completeSYN(now, seg)
+		s.completeSYN(now, seg, ackNum)
 	}
 	s.handleAck(now, seg, num, ackNum)
 	switch s.state {
@@ -164,10 +168,14 @@ func (s *Subflow) checkAck(now mono.Time, seg *wire.Segment, ackNum relSSN) reas
 }
 
 // completeSYN enters ESTABLISHED on the acknowledgment of our SYN.
-func (s *Subflow) completeSYN(now mono.Time, seg *wire.Segment) {
+func (s *Subflow) completeSYN(now mono.Time, seg *wire.Segment, ackNum relSSN) {
 	s.snd.una = 1
+	if s.active {
+		s.takeSYNAck(ackNum)
+	}
 	s.establish(now)
 	s.sampleSYN(now, seg)
+	s.watchEarly(now)
 	// RFC 9293, Section 3.10.7.4: "SND.WND <- SEG.WND, SND.WL1 <- SEG.SEQ,
 	// SND.WL2 <- SEG.ACK"; here by making what is known older than any segment.
 	s.snd.wl1, s.snd.wl2 = -1, 0

@@ -73,9 +73,9 @@ func (s *Subflow) synchronize(now mono.Time, syn *wire.Segment) {
 }
 
 // pollSYN builds our SYN, or SYN/ACK in SYN-RECEIVED, if it is due.
-func (s *Subflow) pollSYN(now mono.Time, seg *wire.Segment) bool {
+func (s *Subflow) pollSYN(now mono.Time, seg *wire.Segment) (Range, bool) {
 	if s.snd.syn != synDue {
-		return false
+		return Range{}, false
 	}
 	answer := s.state == StateSynReceived
 	if answer {
@@ -91,15 +91,19 @@ func (s *Subflow) pollSYN(now mono.Time, seg *wire.Segment) bool {
 	seg.Flags |= s.ecnFlags(answer)
 	seg.Wnd = s.rcv.unscaled()
 	s.putSYNOptions(seg, answer)
+	n := s.putFastOpen(seg, answer)
 	s.acked(seg)
 	s.snd.syn = synOut
 	if s.snd.nxt == 0 {
-		s.snd.nxt, s.snd.synAt = 1, now
+		// RFC 7413, Section 4.2.2: "Advance to SYN-SENT state and update SND.NXT
+		// to include the data accordingly."
+		s.snd.nxt, s.snd.synAt = relSSN(1+n), now
+		s.snd.end = max(s.snd.end, s.snd.nxt)
 	} else {
 		s.count.segsRetransmitted++
 	}
 	s.startRexmit(now)
-	return true
+	return Range{Len: n}, true
 }
 
 // putSYNOptions offers what a SYN offers, or in a SYN/ACK what the peer
@@ -125,7 +129,8 @@ func (s *Subflow) handleSynSent(now mono.Time, seg *wire.Segment) Verdict {
 	acks := seg.Flags.Has(wire.ACK)
 	// First, the ACK: "If SEG.ACK =< ISS or SEG.ACK > SND.NXT, send a reset
 	// (unless the RST bit is set [...]) and discard the segment."
-	if n := relative(seg.Ack, s.snd.iss, s.snd.nxt); acks && (n <= 0 || n > s.snd.nxt) {
+	una := relative(seg.Ack, s.snd.iss, s.snd.nxt)
+	if acks && (una <= 0 || una > s.snd.nxt) {
 		if !seg.Flags.Has(wire.RST) {
 			s.resetFor(now, seg)
 		}
@@ -151,8 +156,9 @@ func (s *Subflow) handleSynSent(now mono.Time, seg *wire.Segment) Verdict {
 		s.snd.syn = synDue
 		return Accepted
 	}
-	s.snd.una = 1
-	s.snd.wl2 = 1
+	s.learnCookie(seg)
+	s.takeSYNAck(una)
+	s.snd.wl2 = una
 	s.establish(now)
 	s.sampleSYN(now, seg)
 	s.rcv.due = ackNow

@@ -17,7 +17,7 @@ type Range struct {
 // PollSegment fills seg with the next segment to send, except for its payload
 // and the connection's options, and reports whether there was one. The order
 // is: RST, SYN, an ACK that reports a hole, what was lost, new data, what may
-// be lost, a probe, an ACK.
+// be lost, a probe, an ACK. Only a SYN with FastOpen has a Range of payload.
 func (s *Subflow) PollSegment(now mono.Time, seg *wire.Segment) (r Range, ok bool) {
 	seg.Reset()
 	if r, ok = s.poll(now, seg); ok {
@@ -31,8 +31,11 @@ func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 		return Range{}, true
 	}
 	if s.state == StateSynSent || s.state == StateSynReceived {
-		if s.pollSYN(now, seg) {
-			return Range{}, true
+		if r, ok := s.pollSYN(now, seg); ok {
+			return r, true
+		}
+		if r, ok := s.pollEarly(now, seg); ok {
+			return r, true
 		}
 	} else if s.rcv.due == ackNow && s.rcv.reports() {
 		// SACK blocks find no room beside full payloads.
@@ -150,7 +153,9 @@ func (s *Subflow) sendNew(now mono.Time, seg *wire.Segment, n, mss int) Range {
 	lo := s.snd.nxt
 	s.rack.sent++
 	rec := record{nth: s.rack.sent, lo: lo, hi: lo + relSSN(n), sentAt: now, mss: mss, at: s.rate.stamp(now, s.pipe())}
-	if s.snd.fin == rec.hi {
+	// Before the third ACK the FIN waits (RFC 9293, Section 3.10.4: "queue for
+	// processing after entering ESTABLISHED state").
+	if s.snd.fin == rec.hi && s.state != StateSynReceived {
 		rec.hi++
 	}
 	s.snd.nxt = rec.hi

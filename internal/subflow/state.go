@@ -48,8 +48,12 @@ func (s State) over() bool { return s == StateClosed || s == StateTimeWait }
 // State returns the state.
 func (s *Subflow) State() State { return s.state }
 
-// CanSend reports whether bytes may be pushed: in ESTABLISHED and CLOSE-WAIT.
-func (s *Subflow) CanSend() bool { return s.state == StateEstablished || s.state == StateCloseWait }
+// CanSend reports whether bytes may be pushed: in ESTABLISHED and CLOSE-WAIT,
+// and after a fast open in SYN-RECEIVED.
+func (s *Subflow) CanSend() bool {
+	return s.state == StateEstablished || s.state == StateCloseWait ||
+		s.state == StateSynReceived && s.fast.early && s.snd.fin == 0
+}
 
 // establish enters ESTABLISHED, and from there FIN-WAIT-1 if Close was called
 // meanwhile.

@@ -76,6 +76,8 @@ type Config struct {
 	// InitialSsthresh is for whoever makes the controller, in bytes; 0 = none.
 	// The subflow itself does not look at it.
 	InitialSsthresh int
+
+	FastOpen FastOpen // RFC 7413
 }
 
 // Room is how many of the 40 bytes for options are kept free for the
@@ -167,6 +169,7 @@ type Subflow struct {
 	pace   pacer
 	search search
 	ecn    ecn
+	fast   fastOpen
 	rate   delivery
 	shown  cc.Sample // what the controller was shown last
 
@@ -190,11 +193,13 @@ func Open(now mono.Time, cfg Config, ctl cc.Controller) *Subflow {
 }
 
 // Accept begins a connection as the server that received syn. The first
-// PollSegment gives the SYN/ACK.
+// PollSegment gives the SYN/ACK. If it keeps the payload, which it does with
+// Config.FastOpen.Take only, it takes syn.Owner and sets it nil.
 func Accept(now mono.Time, cfg Config, ctl cc.Controller, syn *wire.Segment) *Subflow {
 	s := newSubflow(cfg, ctl)
 	s.state = StateSynReceived
 	s.synchronize(now, syn)
+	s.takeSYNData(syn)
 	return s
 }
 
