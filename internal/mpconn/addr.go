@@ -20,7 +20,8 @@ type addresses struct {
 	announce []announcement
 	pause    mono.Time // until when announcements wait for the echo of the last one
 	echoes   []echo
-	withdraw []uint8 // ids to send in REMOVE_ADDR
+	withdraw []uint8   // ids to send in REMOVE_ADDR
+	gather   mono.Time // until when they wait for more after the last one
 }
 
 // announcement is an ADD_ADDR that was not echoed yet.

@@ -271,6 +271,34 @@ func TestAnnounceMeetsWithdraw(t *testing.T) {
 	}
 }
 
+// Of addresses that go away one after the other the first is withdrawn at once,
+// the others together, and none is announced again before: Linux loses a
+// REMOVE_ADDR that comes on the heels of another.
+func TestWithdrawalsAreGathered(t *testing.T) {
+	l := proven(t, 1)
+	for i := range 3 {
+		l.b.conn.Announce(l.now, netip.AddrPortFrom(addr(i+2, 2), 0))
+		l.b.pump()
+		l.idle(time.Second)
+	}
+	for i := range 3 {
+		require.True(t, l.b.conn.Withdraw(l.now, addr(i+2, 2)))
+		l.b.pump()
+	}
+	l.b.conn.Announce(l.now, netip.AddrPortFrom(addr(4, 2), 0))
+	l.b.pump()
+	l.idle(100 * time.Millisecond)
+	require.Len(t, l.b.carrying(wire.OptRemoveAddr), 1)
+	require.Len(t, l.b.carrying(wire.OptAddAddr), 3)
+	l.idle(time.Second)
+	sent := l.b.carrying(wire.OptRemoveAddr)
+	require.Len(t, sent, 2)
+	require.Equal(t, []uint8{1, 2, 3}, append(sent[0].RemoveAddr.IDs[:1:1], sent[1].RemoveAddr.IDs[:2]...))
+	require.Len(t, l.b.carrying(wire.OptAddAddr), 4)
+	require.Equal(t, 3, l.a.count(EventAddrWithdrawn))
+	require.Equal(t, 4, l.a.count(EventAddrAnnounced))
+}
+
 // RFC 8684, Section 3.4.1: no more than two duplicate ACKs in a row for
 // signaling.
 func TestSignalsArePaced(t *testing.T) {

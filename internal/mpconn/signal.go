@@ -59,7 +59,7 @@ func (c *Conn) pollEcho(now mono.Time, seg *wire.Segment) bool {
 // retransmission timeout at most: Linux has room for one announcement that it
 // has not looked at yet, and would lose the second of two that come at once.
 func (c *Conn) pollAnnounce(now mono.Time, seg *wire.Segment) bool {
-	if !c.joinable {
+	if !c.joinable || len(c.addrs.withdraw) > 0 {
 		return false
 	}
 	for i := range c.addrs.announce {
@@ -86,10 +86,16 @@ func (c *Conn) pollAnnounce(now mono.Time, seg *wire.Segment) bool {
 }
 
 // pollWithdraw sends REMOVE_ADDR before any announcement: an address may be
-// announced again under the id that is being withdrawn.
+// announced again under the id that is being withdrawn. After one it gathers
+// ids for a retransmission timeout: like announcements, Linux loses a REMOVE_ADDR
+// that comes before it has looked at the last one, and nothing repeats it.
 func (c *Conn) pollWithdraw(now mono.Time, seg *wire.Segment) bool {
 	ids := c.addrs.withdraw
 	if len(ids) == 0 {
+		return false
+	}
+	if now < c.addrs.gather {
+		c.signalAt(c.addrs.gather)
 		return false
 	}
 	n := min(len(ids), maxWithdraw)
@@ -100,6 +106,7 @@ func (c *Conn) pollWithdraw(now mono.Time, seg *wire.Segment) bool {
 	seg.Has |= wire.OptRemoveAddr
 	seg.RemoveAddr.N = uint8(copy(seg.RemoveAddr.IDs[:], ids[:n]))
 	c.addrs.withdraw = slices.Delete(ids, 0, n)
+	c.addrs.gather = now.Add(f.tcp.RTO())
 	return true
 }
 
