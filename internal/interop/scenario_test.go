@@ -55,6 +55,7 @@ type step struct {
 	do       func(t *testing.T, s *session) // nil = nothing but the connection's own doing
 	want     counted                        // since the step before
 	subflows int                            // that our side can use then
+	check    func(t *testing.T, s *session) // what else must be; nil = nothing
 }
 
 // session is a scenario's connection as its steps see it.
@@ -128,7 +129,7 @@ func (c counted) and(o counted) counted {
 var watched = []string{
 	"MPJoinSynTx", "MPJoinSynRx", "MPJoinSynAckRx", "MPJoinAckRx", "MPJoinSynAckHMacFailure", "MPJoinAckHMacFailure",
 	"MPJoinNoTokenFound", "AddAddr", "AddAddrTx", "EchoAdd", "EchoAddTx", "RmAddr", "RmAddrTx", "RmSubflow",
-	"MPPrioTx", "MPPrioRx", "MPFailTx", "MPFailRx", "MPFastcloseTx", "MPFastcloseRx",
+	"MPJoinSynBackupRx", "MPJoinSynAckBackupRx", "MPPrioTx", "MPPrioRx", "MPFailTx", "MPFailRx", "MPFastcloseTx", "MPFastcloseRx",
 	"InfiniteMapTx", "InfiniteMapRx", "DataCsumErr", "DSSNotMatching",
 	"MPCapableFallbackACK", "MPCapableFallbackSYNACK", "MPCapableDataFallback", "MPCapableSYNTXDrop",
 }
@@ -208,7 +209,6 @@ func (sc *scenario) run(t *testing.T) {
 	}
 	within(t, theirs, 50*time.Second)
 	defer logSubflows(t, s.conn)
-	subflows := 0
 	exchangeCutting(t, theirs, done, amount, func() {
 		for i, st := range sc.steps {
 			if st.do != nil {
@@ -217,12 +217,13 @@ func (sc *scenario) run(t *testing.T) {
 			total = total.and(st.want)
 			t.Logf("step %d", i+1)
 			s.await(t, total, st.subflows)
-			subflows = st.subflows
+			if st.check != nil {
+				st.check(t, s)
+			}
 		}
 	})
 	require.Empty(t, r.differences(t, sc.kernel, total), "at the end")
 	require.Empty(t, s.conn.Info().Fallback)
-	t.Logf("%d subflows", subflows)
 	logCounters(t, kernelCounters(t))
 	if sc.capture {
 		require.NoError(t, r.host.Close())
