@@ -37,6 +37,7 @@ const (
 	PathLocalAddrDown    = pathmgr.LocalAddrDown
 	PathSubflowUp        = pathmgr.SubflowUp
 	PathSubflowLost      = pathmgr.SubflowLost
+	PathPriorityChanged  = pathmgr.PriorityChanged
 	PathDataQueued       = pathmgr.DataQueued
 	PathSharedBottleneck = pathmgr.SharedBottleneck
 	PathTick             = pathmgr.Tick

@@ -20,7 +20,8 @@ type SubflowConfig struct {
 	// Remote is where it leads; a zero address is that of the first subflow,
 	// port 0 its port.
 	Remote netip.AddrPort
-	// Backup asks the peer to send on it only when nothing else works.
+	// Backup asks the peer to send on it only when nothing else works; this
+	// side does the same.
 	Backup bool
 }
 
@@ -125,8 +126,8 @@ func (c *Conn) RemoveSubflow(id int) error {
 }
 
 // SetBackup asks the peer to send on a subflow only when nothing else works,
-// or takes that back. The peer may ask the same of us: the request is for one
-// direction.
+// or takes that back. This side does the same, and also where the peer asks for
+// it.
 func (c *Conn) SetBackup(id int, backup bool) error {
 	return c.command(func(now mono.Time) bool { return c.core.SetBackup(now, id, backup) })
 }

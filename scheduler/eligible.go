@@ -12,7 +12,7 @@ const (
 // What makes a subflow less fit; each outweighs those before it.
 const (
 	isCarrier = 1 << iota // it carries the range already
-	isBackup              // the peer asked not to be sent data here
+	isBackup              // one side asked for data here only when nothing else works
 	isStale               // it does not answer
 	ranks
 )

@@ -25,7 +25,7 @@ type Subflow struct {
 	DeliveryRate float64 // bytes/s; 0 when unknown
 	LossRate     float64 // 0 to 1, smoothed
 	LastSend     time.Duration
-	Backup       bool // the peer asked not to be sent data here
+	Backup       bool // one side asked for data here only when nothing else works
 	Stale        bool // a retransmission timeout is unanswered
 }
 

@@ -38,7 +38,7 @@ func (p *Bars) draw(c *canvas) float64 {
 	}
 	look := looks(names)
 	top := c.head(p.Title, p.Note)
-	top += c.legend(top, p.entries(c, look, paper)) + 16
+	top += c.legend(top, p.entries(c, look, paper)) + 22
 	lo, hi := p.bounds()
 	x := scale{from: left, to: right, max: 1}
 	y := p.Y.fit(lo, hi, top+plotHeight, top, 5)

@@ -88,7 +88,7 @@ func (p *XY) draw(c *canvas) float64 {
 		look[names[i]] = s
 	}
 	top := c.head(p.Title, p.Note)
-	top += c.legend(top, p.entries(c, look)) + 16
+	top += c.legend(top, p.entries(c, look)) + 22
 	height := p.Height
 	if height == 0 {
 		height = plotHeight

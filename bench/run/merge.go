@@ -79,6 +79,18 @@ func mergeStores(o *options, e *experiment.Experiment) error {
 	if err != nil {
 		return err
 	}
+	var records []record
+	for _, dir := range o.merge {
+		name := storeName(dir, fileName(e.Name, o.Profile))
+		if same(name, s.name) {
+			return fmt.Errorf("-out is one of the shards")
+		}
+		more, _, err := s.read(name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		records = append(records, more...)
+	}
 	if err := os.MkdirAll(filepath.Dir(s.name), 0o755); err != nil {
 		return err
 	}
@@ -88,19 +100,8 @@ func mergeStores(o *options, e *experiment.Experiment) error {
 	}
 	s.f = f
 	_, err = f.Write(s.head)
-	for _, dir := range o.merge {
-		name := storeName(dir, fileName(e.Name, o.Profile))
-		if same(name, s.name) {
-			return errors.Join(fmt.Errorf("-out is one of the shards"), f.Close())
-		}
-		records, _, readErr := s.read(name)
-		if readErr != nil {
-			readErr = fmt.Errorf("%s: %w", name, readErr)
-		}
-		err = errors.Join(err, readErr)
-		for _, rec := range records {
-			err = errors.Join(err, s.add(rec))
-		}
+	for _, rec := range records {
+		err = errors.Join(err, s.add(rec))
 	}
 	return errors.Join(err, f.Close())
 }

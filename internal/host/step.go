@@ -61,6 +61,8 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 	case mpconn.EventTimeWait:
 		h.tuples.unbind(t, c, e.ID)
 		h.timeWait.add(now, t, e.TimeWait)
+	case mpconn.EventPriority:
+		h.Feed(now, c, flowEvent(pathmgr.PriorityChanged, e))
 	case mpconn.EventAddrAnnounced:
 		// A known id with another port: that is the port to try now.
 		c.forgetRemote(e.RemoteID)
@@ -211,7 +213,7 @@ func (h *Host) viewOf(c *Conn) *pathmgr.View {
 		}
 		v.Subflows = append(v.Subflows, pathmgr.Subflow{
 			ID: s.ID, Local: s.Local, Remote: s.Remote, RemoteID: s.RemoteID,
-			Established: s.Up, Backup: s.Backup, SRTT: s.TCP.SRTT, Rate: s.TCP.DeliveryRate,
+			Established: s.Up, Backup: s.Backup, PeerBackup: s.PeerBackup, Stale: s.Stale, SRTT: s.TCP.SRTT, Rate: s.TCP.DeliveryRate,
 		})
 	}
 	return v

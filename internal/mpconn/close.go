@@ -180,13 +180,27 @@ func (c *Conn) lastFlowGone(now mono.Time, why reason.Close) {
 	}
 }
 
-// startOrphan bounds how long the connection lives with no subflow up. Joins
-// that fail meanwhile do not prolong it.
+// startOrphan bounds how long the connection lives with no subflow that
+// delivers. Joins that fail meanwhile do not prolong it, nor do those that come
+// up: if something waits for a DATA_ACK, nothing else ends the wait.
 func (c *Conn) startOrphan(now mono.Time, why reason.Close) {
-	if !c.timers.At(timerOrphan).Set() {
+	if c.mode == modeMPTCP && !c.timers.At(timerOrphan).Set() {
 		c.orphanedBy = why
 		c.timers.Set(timerOrphan, now.Add(max(c.cfg.OrphanTimeout, 0)))
 	}
+}
+
+// awaitsDataAck reports whether the peer has something to DATA_ACK as soon as a
+// subflow delivers: bytes that were sent or that its window has ample room for,
+// or the DATA_FIN. A sliver of window may stay unused for good reason.
+func (c *Conn) awaitsDataAck() bool {
+	s := &c.snd
+	if c.mode != modeMPTCP || s.finAcked() {
+		return false
+	}
+	unsent := s.q.End() - s.nxt
+	fits := s.edge >= s.nxt+min(unsent, maxMapping)
+	return s.una < s.nxt || unsent > 0 && fits || unsent == 0 && s.closed
 }
 
 // finish ends the connection. Received bytes stay readable until Close.

@@ -1,11 +1,13 @@
 package mpconn
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
@@ -190,6 +192,75 @@ func TestOrphanOnPathWithoutData(t *testing.T) {
 	l.run("end", time.Minute, func() bool { return l.a.conn.Closed() })
 	require.Equal(t, reason.CloseAddressGone, l.a.conn.Err())
 	require.Equal(t, 5*time.Second, l.now.Sub(start))
+}
+
+// lost returns the n-th event of a lost subflow.
+func (e *end) lost(n int) Event {
+	for _, ev := range e.events {
+		if ev.Kind == EventSubflowLost {
+			if n == 0 {
+				return ev
+			}
+			n--
+		}
+	}
+	return Event{}
+}
+
+// Two such paths, of which one is always up while the other is being replaced,
+// do not keep it alive either. Guard: removeFlow starts the orphan timer when a
+// subflow goes that has brought nothing across.
+func TestOrphanOnPathsWithoutData(t *testing.T) {
+	l := newLab(t, 3, 3)
+	l.paths[1].delay = 400 * time.Millisecond // its subflow outlives others
+	l.a.cfg.OrphanTimeout = 20 * time.Second
+	l.a.cfg.Subflow.Retries = 3
+	l.connect()
+	l.prove()
+	l.join(1)
+	l.run("join", 3*time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 })
+	l.idle(time.Second)
+	for _, p := range l.paths {
+		p.box = func(_ *end, seg *wire.Segment) bool { return seg.PayloadLen() == 0 }
+	}
+	l.a.write(100_000)
+	free, lost := 2, 0
+	var first mono.Time
+	l.run("end", 10*time.Minute, func() bool {
+		for ; lost < l.a.count(EventSubflowLost) && !l.a.conn.Closed(); lost++ {
+			gone := l.a.lost(lost)
+			first = cmp.Or(first, l.now)
+			l.join(free)
+			free = int(gone.Local.Addr().As4()[2])
+		}
+		return l.a.conn.Closed()
+	})
+	require.Greater(t, lost, 1, "subflows came and went")
+	require.Less(t, l.now.Sub(first), 25*time.Second)
+	require.Equal(t, reason.CloseTimeout, l.a.conn.Err())
+}
+
+// A connection without a subflow whose peer's window is closed has nothing to
+// get acknowledged: a new subflow is all it needs to live on. Guard: what waits
+// behind the window does not count in awaitsDataAck.
+func TestOrphanRescuedBehindClosedWindow(t *testing.T) {
+	l := newLab(t, 3, 2)
+	l.a.cfg.OrphanTimeout, l.b.cfg.OrphanTimeout = 5*time.Second, 5*time.Second
+	l.b.cfg.ReadBuffer = 64 << 10
+	l.connect()
+	l.prove()
+	for range 4 {
+		l.a.write(64 << 10)
+		l.idle(5 * time.Second)
+	}
+	l.a.conn.FailSubflow(l.now, 0)
+	l.b.conn.FailSubflow(l.now, 0)
+	l.a.pump()
+	l.b.pump()
+	l.join(1)
+	l.idle(time.Minute)
+	require.False(t, l.a.conn.Closed())
+	l.run("rest", time.Minute, func() bool { l.b.readAll(); return l.b.read == l.a.wrote })
 }
 
 func TestOrphanTimeout(t *testing.T) {

@@ -56,6 +56,8 @@ type Conn struct {
 	snd   sendSide
 	rcv   recvSide
 	addrs addresses
+	// withdrawOn is the flow that due REMOVE_ADDRs wait for.
+	withdrawOn *flow
 
 	sched     scheduler.Scheduler
 	group     cc.Group
@@ -172,6 +174,7 @@ func (c *Conn) HandleSegment(now mono.Time, id int, seg *wire.Segment) {
 	c.snd.idle = false
 	if f.tcp.HandleSegment(now, seg) == subflow.Accepted {
 		f.heard(now)
+		c.stampHeard(f, seg)
 		if seg.Has&wire.OptTimestamps != 0 && len(seg.Payload) > 0 {
 			f.measureEcho(now, seg.TSEcr)
 		}
@@ -230,7 +233,7 @@ func (c *Conn) handleControl(now mono.Time, f *flow, seg *wire.Segment) {
 		c.handleRemoveAddr(now, &seg.RemoveAddr)
 	}
 	if seg.Has&wire.OptMPPrio != 0 {
-		f.backupRemote = seg.PrioBackup
+		c.peerSetBackup(f, seg.PrioBackup)
 	}
 	if seg.Has&wire.OptMPFail != 0 {
 		c.handleFail(now, f, seg)

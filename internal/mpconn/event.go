@@ -25,6 +25,9 @@ const (
 	EventSubflowLost
 	// EventTimeWait: the tuple of a subflow just lost is in TIME-WAIT.
 	EventTimeWait
+	// EventPriority: the peer asked, by MP_PRIO, to use subflow ID as backup, or
+	// took that back.
+	EventPriority
 	// EventAddrAnnounced: the peer announced Remote under RemoteID.
 	EventAddrAnnounced
 	// EventAddrRefreshed: the peer announced Remote under RemoteID again, and no

@@ -73,6 +73,7 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 	}
 	c.timers.Stop(timerDataRexmit)
 	c.timers.Stop(timerAddAddr)
+	c.timers.Stop(timerOrphan)
 	c.flowAcked(f)
 	c.snd.idle = false
 }

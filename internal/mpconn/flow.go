@@ -33,11 +33,12 @@ type flow struct {
 	backupLocal       bool // we asked the peer not to send here
 	backupRemote      bool // the peer asked us not to send here
 
-	syns    int  // SYNs sent
-	stale   bool // a retransmission timeout is unanswered
-	leaving bool // being closed alone: carries no new data
-	bare    int  // segments in a row that came without an MPTCP option
-	bareFIN bool // and so did the peer's FIN
+	upAt    uint64 // first offset not DATA_ACKed when it came up
+	syns    int    // SYNs sent
+	stale   bool   // a retransmission timeout is unanswered
+	leaving bool   // being closed alone: carries no new data
+	bare    int    // segments in a row that came without an MPTCP option
+	bareFIN bool   // and so did the peer's FIN
 	// dataAcked: data of ours was acknowledged here with a DATA_ACK, so that
 	// later ACKs may go without.
 	dataAcked bool
@@ -46,7 +47,8 @@ type flow struct {
 	peerReset     reason.Reset // what the peer's RST said
 	peerTransient bool
 	failed        reason.Close // why we ended it, if we did
-	prioDue       bool         // MP_PRIO must be sent
+	prio          signal       // the MP_PRIO we have to say
+	riding        bool         // signals are on its payload
 	out           mappings     // sent and not acknowledged on the subflow
 	in            mappings     // received and not used up
 	held          []piece      // in-order payload that waits for its mapping
@@ -169,7 +171,8 @@ func (c *Conn) flowUp(now mono.Time, f *flow) {
 		c.emit(Event{Kind: EventConnected})
 	}
 	c.emitFlow(EventSubflowUp, f, Event{})
-	if c.snd.una >= c.snd.nxt {
+	f.upAt = c.snd.una
+	if !c.awaitsDataAck() {
 		// Otherwise only a DATA_ACK shows that more than handshakes pass.
 		c.timers.Stop(timerOrphan)
 	}
@@ -185,6 +188,8 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 	}
 	c.remember(f, why)
 	wasUp := f.phase == phaseUp
+	useless := wasUp && why != reason.CloseCommand && c.cfg.OrphanTimeout >= 0 &&
+		c.awaitsDataAck() && (f.upAt == c.snd.una || !c.otherUsable(f))
 	f.phase = phaseDead
 	c.releaseMappings(f)
 	if wasUp {
@@ -214,8 +219,9 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 	switch {
 	case len(c.flows) == 0:
 		c.lastFlowGone(now, why)
-	case wasUp && c.live() == 0:
-		// Joins are under way, but may all fail.
+	case useless || wasUp && c.live() == 0:
+		// Joins that are under way may all fail, and those that come up may
+		// bring no data across, as this one.
 		c.startOrphan(now, why)
 	}
 }

@@ -40,9 +40,11 @@ func (c *Conn) Open(now mono.Time, a OpenArgs) (id int, ok bool) {
 		c.denyInitial && a.Remote == c.cfg.Remote || slices.Contains(c.addrs.removed, a.Remote.Addr()) {
 		return 0, false
 	}
-	if _, ok := c.addrs.localID(a.Local.Addr()); !ok {
+	localID, ok := c.addrs.localID(a.Local.Addr())
+	if !ok {
 		return 0, false
 	}
+	c.addrs.cancelWithdrawal(localID)
 	f := c.addFlow(flowArgs{
 		local: a.Local, remote: a.Remote, remoteID: a.RemoteID, backup: a.Backup,
 		join: &joinState{active: true, localNonce: uint32(c.cfg.Rand())},

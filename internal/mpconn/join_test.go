@@ -199,18 +199,22 @@ func TestAddAddrForged(t *testing.T) {
 	require.NotZero(t, l.a.conn.Info().Stats.Drops[reason.DropHMAC])
 }
 
-// RFC 8684, Section 3.3.8: MP_PRIO moves the peer's data off the subflow, in
-// one direction.
+// RFC 8684, Section 3.3.8: MP_PRIO moves the peer's data off the subflow; ours
+// keeps off as well, as Linux does.
 func TestBackup(t *testing.T) {
 	l := joined(t, 1)
 	require.True(t, l.a.conn.SetBackup(l.now, 1, true))
 	l.a.pump()
 	l.idle(50 * time.Millisecond)
-	before := len(l.b.sent)
-	l.transfer(l.b, l.a, 500_000, time.Minute, nil)
-	for _, s := range l.b.sent[before:] {
-		if s.Src == l.b.at(1) {
-			require.False(t, s.Has&wire.OptDSS != 0 && s.DSS.Flags&wire.DSSMap != 0, "data on the backup")
+	require.Equal(t, 1, l.b.count(EventPriority))
+	for _, from := range []*end{l.a, l.b} {
+		to := map[*end]*end{l.a: l.b, l.b: l.a}[from]
+		before := len(from.sent)
+		l.transfer(from, to, 500_000, time.Minute, nil)
+		for _, s := range from.sent[before:] {
+			if s.Src == from.at(1) {
+				require.False(t, s.Has&wire.OptDSS != 0 && s.DSS.Flags&wire.DSSMap != 0, "data of %s on the backup", from.name)
+			}
 		}
 	}
 	// The backup carries data once the other is gone.

@@ -169,6 +169,9 @@ func (c *Conn) flowAcked(f *flow) {
 		c.snd.q.Unref(m.data, m.n)
 		f.out.pop()
 	}
+	if f.riding {
+		c.riderAcked(f)
+	}
 	if c.mode != modePlain {
 		return
 	}
@@ -194,6 +197,7 @@ func (c *Conn) releaseMappings(f *flow) {
 		c.snd.q.Unref(m.data, m.n)
 	}
 	f.out = mappings{}
+	c.riderLost(f)
 }
 
 // putMapping adds the DSS of the mapping to a data segment, with the DATA_ACK.

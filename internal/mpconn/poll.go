@@ -87,6 +87,9 @@ func (c *Conn) putData(f *flow, seg *wire.Segment, r subflow.Range) {
 		c.putCapableData(seg, m)
 	case c.mode == modeMPTCP:
 		c.putMapping(seg, m)
+		if f.riding {
+			c.putRiders(f, seg, r)
+		}
 	case f.infinite.covers(r):
 		c.putInfinite(f, seg)
 	}

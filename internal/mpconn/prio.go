@@ -6,8 +6,8 @@ import (
 )
 
 // SetBackup asks the peer, by MP_PRIO, to send on subflow id only when no
-// other works, or takes that back. It returns false if there is no such
-// subflow.
+// other works, and does so itself, or takes that back. It returns false if there
+// is no such subflow.
 //
 // RFC 8684, Section 3.3.8: the request is about one direction.
 func (c *Conn) SetBackup(_ mono.Time, id int, backup bool) bool {
@@ -16,14 +16,30 @@ func (c *Conn) SetBackup(_ mono.Time, id int, backup bool) bool {
 		return false
 	}
 	if f.backupLocal != backup {
-		f.backupLocal, f.prioDue = backup, true
+		f.backupLocal = backup
+		c.snd.idle = false
+		f.prio.start()
 	}
 	return true
 }
 
+// standby reports whether a flow carries data only when no other can.
+//
+// RFC 8684, Section 3.3.8: the B flag binds the peer that receives it; what we
+// do about our own is left to us. Like Linux, we keep off a path that we asked
+// the peer to keep off.
+func (f *flow) standby() bool { return f.backupRemote || f.backupLocal }
+
+// peerSetBackup acts on the peer's MP_PRIO.
+func (c *Conn) peerSetBackup(f *flow, backup bool) {
+	if f.backupRemote != backup {
+		f.backupRemote = backup
+		c.emitFlow(EventPriority, f, Event{})
+	}
+}
+
 // putPrio adds MP_PRIO for the subflow that the segment goes out on.
 func (c *Conn) putPrio(f *flow, seg *wire.Segment) {
-	f.prioDue = false
 	seg.Has |= wire.OptMPPrio
 	seg.PrioBackup = f.backupLocal
 }

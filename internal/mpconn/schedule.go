@@ -77,6 +77,10 @@ func (c *Conn) give(now mono.Time, f *flow, lo uint64, n, room int, again bool) 
 		// The mapping in MP_CAPABLE belongs to one segment.
 		most = mss
 	}
+	rider := c.boards(f)
+	if rider {
+		most = mss
+	}
 	n = min(n, room, most, 1<<16-1)
 	if n > mss {
 		n -= n % mss
@@ -84,6 +88,9 @@ func (c *Conn) give(now mono.Time, f *flow, lo uint64, n, room int, again bool) 
 	pushed := f.tcp.Pushed()
 	m := c.bind(f, lo, n)
 	if m.off == pushed {
+		if rider {
+			c.board(f, m)
+		}
 		f.tcp.Push(now, n)
 	} else {
 		f.tcp.Extend(now, n)
@@ -117,7 +124,7 @@ func (c *Conn) fillView(now mono.Time, lo, hi uint64, again bool) bool {
 			Cwnd: s.Cwnd, InFlight: s.InFlight, Queued: s.Queued,
 			Room: f.tcp.Room(now, int(hi-lo)), MSS: s.MSS,
 			PacingRate: s.PacingRate, DeliveryRate: s.DeliveryRate, LossRate: s.LossRate,
-			LastSend: s.LastSend.Duration(), Backup: f.backupRemote, Stale: f.stale,
+			LastSend: s.LastSend.Duration(), Backup: f.standby(), Stale: f.stale,
 		}
 		if again && f.out.carries(lo) {
 			v.Carried |= 1 << len(v.Subflows)

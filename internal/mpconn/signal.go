@@ -18,26 +18,40 @@ const maxSignals = 2
 // in a row: then it waits until something else passes on the subflow, or for a
 // retransmission timeout.
 func (c *Conn) forceSignal(now mono.Time, f *flow, seg *wire.Segment, room int) bool {
-	if f.signals >= maxSignals && !f.quiet.Reached(now) {
-		c.signalAt(f.quiet)
-		return false
+	return c.maySignal(now, f) && c.forceACK(now, f, seg, room) && f.signaled(now)
+}
+
+// forceMarked does the same by an ACK with a timestamp of its own, if possible.
+func (c *Conn) forceMarked(now mono.Time, f *flow, seg *wire.Segment, room int) (marked, ok bool) {
+	if !c.maySignal(now, f) {
+		return false, false
 	}
-	if !c.forceACK(now, f, seg, room) {
-		return false
+	seg.Reset()
+	f.tcp.SetReceiveWindow(c.window())
+	if marked, ok = f.tcp.ForceMarked(now, seg, room); !ok {
+		return false, false
 	}
+	c.stats.SegmentsSent++
+	return marked, f.signaled(now)
+}
+
+// maySignal reports whether one more ACK may be sent for an option's sake.
+func (c *Conn) maySignal(now mono.Time, f *flow) bool {
+	if f.signals < maxSignals || f.quiet.Reached(now) {
+		return true
+	}
+	c.timers.Set(timerSignal, mono.Earliest(c.timers.At(timerSignal), f.quiet))
+	return false
+}
+
+// signaled counts an ACK that was sent for an option's sake.
+func (f *flow) signaled(now mono.Time) bool {
 	if f.signals >= maxSignals {
 		f.signals = 0
 	}
 	f.signals++
 	f.quiet = now.Add(f.tcp.RTO())
 	return true
-}
-
-// signalAt has what waits to be signalled looked at again.
-func (c *Conn) signalAt(t mono.Time) {
-	if at := c.timers.At(timerSignal); !at.Set() || t < at {
-		c.timers.Set(timerSignal, t)
-	}
 }
 
 // pollEcho sends an ADD_ADDR back on the subflow on which it came.
@@ -59,16 +73,16 @@ func (c *Conn) pollEcho(now mono.Time, seg *wire.Segment) bool {
 // retransmission timeout at most: Linux has room for one announcement that it
 // has not looked at yet, and would lose the second of two that come at once.
 func (c *Conn) pollAnnounce(now mono.Time, seg *wire.Segment) bool {
-	if !c.joinable || len(c.addrs.withdraw) > 0 {
+	if !c.joinable {
 		return false
 	}
 	for i := range c.addrs.announce {
 		a := &c.addrs.announce[i]
-		if !a.due {
+		if !a.due || c.addrs.withdrawing(a.id) {
 			continue
 		}
 		if now < c.addrs.pause {
-			c.signalAt(c.addrs.pause)
+			c.timers.Set(timerSignal, mono.Earliest(c.timers.At(timerSignal), c.addrs.pause))
 			return false
 		}
 		f := c.bestFlow(a.on)
@@ -76,6 +90,7 @@ func (c *Conn) pollAnnounce(now mono.Time, seg *wire.Segment) bool {
 			return false
 		}
 		a.due, a.on = false, f
+		c.addrs.cancelWithdrawal(a.id)
 		a.tries++
 		c.addrs.pause = now.Add(f.tcp.RTO())
 		c.putAnnounce(seg, a)
@@ -86,36 +101,44 @@ func (c *Conn) pollAnnounce(now mono.Time, seg *wire.Segment) bool {
 }
 
 // pollWithdraw sends REMOVE_ADDR before any announcement: an address may be
-// announced again under the id that is being withdrawn. After one it gathers
-// ids for a retransmission timeout: like announcements, Linux loses a REMOVE_ADDR
-// that comes before it has looked at the last one, and nothing repeats it.
+// announced again under the id that is being withdrawn. Where payload is under
+// way it rides on that.
 func (c *Conn) pollWithdraw(now mono.Time, seg *wire.Segment) bool {
-	ids := c.addrs.withdraw
-	if len(ids) == 0 {
+	if len(c.addrs.withdraw) == 0 {
 		return false
 	}
-	if now < c.addrs.gather {
-		c.signalAt(c.addrs.gather)
+	due := c.dueWithdrawals(maxWithdraw)
+	if len(due) == 0 {
 		return false
 	}
-	n := min(len(ids), maxWithdraw)
-	f := c.bestFlow(nil)
-	if f == nil || !c.forceSignal(now, f, seg, (3+n+3)&^3) {
+	f := c.bestFlow(due[0].on)
+	if c.withdrawOn = f; f == nil || f.tcp.Sending() {
+		return false
+	}
+	marked, ok := c.forceMarked(now, f, seg, (3+len(due)+3)&^3)
+	if !ok {
 		return false
 	}
 	seg.Has |= wire.OptRemoveAddr
-	seg.RemoveAddr.N = uint8(copy(seg.RemoveAddr.IDs[:], ids[:n]))
-	c.addrs.withdraw = slices.Delete(ids, 0, n)
-	c.addrs.gather = now.Add(f.tcp.RTO())
+	seg.RemoveAddr.N = uint8(len(due))
+	for i, w := range due {
+		seg.RemoveAddr.IDs[i] = w.id
+		c.signalSent(now, f, seg, marked, &w.signal)
+	}
 	return true
 }
 
-// pollPrio sends MP_PRIO on the subflow that it is about.
+// pollPrio sends MP_PRIO on the subflow that it is about, unless it rides on
+// payload there.
 func (c *Conn) pollPrio(now mono.Time, seg *wire.Segment) bool {
 	for _, f := range c.flows {
-		if f.prioDue && f.phase == phaseUp && c.forceSignal(now, f, seg, 4+roomACK) {
+		if !f.prio.due || f.phase != phaseUp || f.tcp.Sending() {
+			continue
+		}
+		if marked, ok := c.forceMarked(now, f, seg, 4+roomACK); ok {
 			c.putDataAck(seg)
 			c.putPrio(f, seg)
+			c.signalSent(now, f, seg, marked, &f.prio)
 			return true
 		}
 	}

@@ -16,6 +16,7 @@ const (
 	timerSchedule                    // the scheduler asked to be asked again
 	timerFastClose                   // an MP_FASTCLOSE is unanswered
 	timerSignal                      // an option that waits may be sent
+	timerRepeat                      // an option may not have arrived
 )
 
 type timerTable = timer.Table[timerKind]
@@ -75,6 +76,8 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 			c.closeTimeout(now)
 		case timerFastClose:
 			c.fastCloseTimeout(now)
+		case timerRepeat:
+			c.repeatSignals(now)
 		case timerSchedule, timerSignal:
 		}
 		if c.over {

@@ -13,8 +13,8 @@ import (
 // backup, then one of the pair that the connection began with, then one whose
 // local address is listed first.
 //
-// RFC 8684, Section 3.3.8: the B flag binds only the peer that receives it, so
-// a connection is regular in both directions if both sides have this policy.
+// RFC 8684, Section 3.3.8: the B flag binds the peer that receives it; this side
+// obeys its own, too, so that one side with this policy is enough.
 // The side that did not open the connection opens nothing and changes by
 // MP_PRIO.
 type backup struct {

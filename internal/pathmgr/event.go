@@ -34,6 +34,7 @@ const (
 	LocalAddrDown                    // Local is no longer usable
 	SubflowUp                        // a subflow is established: Subflow, Local, Remote, RemoteID
 	SubflowLost                      // a subflow ended: the same and Close, Reset, Transient; it is not in the View any more
+	PriorityChanged                  // the peer asked by MP_PRIO to use Subflow as backup, or no longer: see its PeerBackup
 	DataQueued                       // more data is waiting: Bytes in all
 	SharedBottleneck                 // subflows were found to share a bottleneck
 	Tick                             // the time a policy asked for with Wake has come
@@ -100,7 +101,9 @@ type Subflow struct {
 	Local, Remote netip.AddrPort
 	RemoteID      uint8
 	Established   bool
-	Backup        bool
+	Backup        bool // we asked the peer not to send here, and do not ourselves, unless nothing else works
+	PeerBackup    bool // the peer asked us
+	Stale         bool // a retransmission timeout is unanswered
 	SRTT          time.Duration
 	Rate          float64 // bytes/s delivered; 0 unknown
 }

@@ -142,12 +142,12 @@ func (c *Conn) arm() {
 		return
 	}
 	c.armed = max(at, s.now)
-	s.push(event{at: c.armed, kind: eventConn, conn: c})
+	s.push(c.armed, c)
 }
 
-// timer handles an event that arm asked for; those that an earlier one made
+// fire handles an event that arm asked for; those that an earlier one made
 // superfluous pass by.
-func (c *Conn) timer(at mono.Time) {
+func (c *Conn) fire(at mono.Time) {
 	if at != c.armed {
 		return
 	}

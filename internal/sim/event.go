@@ -2,69 +2,83 @@ package sim
 
 import "github.com/gomptcp/gomptcp/internal/mono"
 
-// eventKind says who handles an event.
-type eventKind uint8
+// handler is whatever something can be due for: a connection's or a host's
+// timer, the next packet of a link, a step of the scenario.
+type handler interface {
+	// fire is called at the time that was asked for. Earlier events may have
+	// made it superfluous.
+	fire(at mono.Time)
+}
 
-const (
-	eventArrive eventKind = iota + 1 // a packet reaches the end of a link
-	eventConn                        // a connection's deadline
-	eventNode                        // a host's deadline
-	eventCall                        // a step of the scenario
-)
+// call is a step of the scenario.
+type call func()
 
-// event is something due at a time. Which fields count depends on the kind.
+func (f call) fire(mono.Time) { f() }
+
+// event is something due at a time.
 type event struct {
-	at     mono.Time
-	n      uint64 // order among events of the same time
-	kind   eventKind
-	epoch  uint32 // of dir, when the packet was sent
-	dir    *Direction
-	packet *packet
-	conn   *Conn
-	node   *Node
-	call   func()
+	at  mono.Time
+	n   uint64 // order among events of the same time
+	who handler
 }
 
 func (e *event) before(f *event) bool {
 	return e.at < f.at || e.at == f.at && e.n < f.n
 }
 
-// eventHeap is a binary heap of events by time, then by order of insertion.
+// eventHeap is a heap of events by time, then by order of insertion. Each node
+// has four children: fewer levels, and siblings that share cache lines.
 type eventHeap []event
+
+const fanOut = 4
 
 func (h *eventHeap) push(e event) {
 	q := append(*h, e)
 	i := len(q) - 1
 	for i > 0 {
-		up := (i - 1) / 2
-		if !q[i].before(&q[up]) {
+		up := (i - 1) / fanOut
+		if !e.before(&q[up]) {
 			break
 		}
-		q[i], q[up] = q[up], q[i]
+		q[i] = q[up]
 		i = up
 	}
+	q[i] = e
 	*h = q
 }
 
-func (h *eventHeap) pop() event {
+// pop takes the first event out.
+func (h *eventHeap) pop() {
 	q := *h
-	top, last := q[0], len(q)-1
-	q[0] = q[last]
+	last := len(q) - 1
+	e := q[last]
 	q[last] = event{}
-	q = q[:last]
-	for i := 0; ; {
-		least := i
-		for down := 2*i + 1; down <= 2*i+2 && down < len(q); down++ {
+	*h = q[:last]
+	if last > 0 {
+		h.replace(e)
+	}
+}
+
+// replace puts an event in the place of the first one.
+func (h *eventHeap) replace(e event) {
+	q := *h
+	i := 0
+	for {
+		first := fanOut*i + 1
+		if first >= len(q) {
+			break
+		}
+		least := first
+		for down := first + 1; down < min(first+fanOut, len(q)); down++ {
 			if q[down].before(&q[least]) {
 				least = down
 			}
 		}
-		if least == i {
+		if !q[least].before(&e) {
 			break
 		}
-		q[i], q[least] = q[least], q[i]
+		q[i] = q[least]
 		i = least
 	}
-	*h = q
-	return top
+	q[i] = e
 }

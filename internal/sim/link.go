@@ -41,7 +41,8 @@ func Symmetric(name string, cfg link.Config) Shape { return Shape{Name: name, AB
 
 // device is what a link can end at.
 type device interface {
-	// receive takes a packet that arrived at an interface, and owns it.
+	// receive takes a packet that arrived at an interface, which is
+	// valid during the call only.
 	receive(*Iface, *packet)
 }
 
@@ -57,6 +58,7 @@ type Direction struct {
 	sim      *Sim
 	model    *link.Link
 	to       *Iface
+	queue    packetQueue // on their way; the first has an event
 	mtu      int
 	id       int // among all directions; odd ones are BA
 	epoch    uint32
@@ -155,22 +157,31 @@ func (d *Direction) enter(seg *wire.Segment) {
 		d.box(d.sim.now, seg, d.transmit)
 		return
 	}
-	d.offer(d.sim.newPacket(seg))
+	d.send(seg)
 }
 
 // forward takes a packet from the router at the direction's beginning.
 func (d *Direction) forward(p *packet) {
 	if d.box != nil {
-		d.checkSize(p.size)
-		d.box(d.sim.now, &p.seg, d.transmit)
-		d.sim.freePacket(p)
+		var seg wire.Segment
+		p.fill(&seg)
+		d.enter(&seg)
 		return
 	}
-	d.offer(p)
+	q := d.queue.push()
+	*q = *p
+	d.offer(q)
 }
 
 // send gives a segment that has passed the box to the link.
-func (d *Direction) send(seg *wire.Segment) { d.offer(d.sim.newPacket(seg)) }
+func (d *Direction) send(seg *wire.Segment) {
+	p := d.queue.push()
+	p.set(seg)
+	if !d.sim.fast {
+		p.build()
+	}
+	d.offer(p)
+}
 
 func (d *Direction) checkSize(size int) {
 	if size > d.mtu {
@@ -178,51 +189,84 @@ func (d *Direction) checkSize(size int) {
 	}
 }
 
-// offer gives a packet to the link.
+// offer gives p, the last packet of the queue, to the link.
 func (d *Direction) offer(p *packet) {
 	s := d.sim
 	s.count++
+	size := int(p.size)
 	d.stats.Packets++
-	d.stats.Bytes += uint64(p.size)
+	d.stats.Bytes += uint64(size)
 	if d.box == nil {
-		d.checkSize(p.size)
+		d.checkSize(size)
 	}
 	if s.capture != nil {
 		s.capture.write(s.now, d.id/2, p)
 	}
-	v := d.model.Offer(s.now, p.size, p.seg.ECN == wire.ECT0 || p.seg.ECN == wire.ECT1)
+	v := d.model.Offer(s.now, size, p.ecn == wire.ECT0 || p.ecn == wire.ECT1)
 	d.stats.Drops[v.Drop]++
 	if v.Drop != link.Delivered {
-		s.freePacket(p)
+		d.queue.unpush()
 		return
 	}
 	if v.Mark {
-		p.seg.ECN = wire.CE
+		p.ecn = wire.CE
 		d.stats.Marked++
 	}
-	p.corrupt = v.Corrupt >= 0
+	p.corrupt, p.epoch = v.Corrupt >= 0, d.epoch
 	if v.Duplicate != 0 {
-		s.push(event{at: v.Duplicate, kind: eventArrive, dir: d, packet: s.clonePacket(p), epoch: d.epoch})
+		d.stray(p, v.Duplicate)
 	}
-	s.push(event{at: v.DeliverAt, kind: eventArrive, dir: d, packet: p, epoch: d.epoch})
+	p.at, p.n = v.DeliverAt, s.order()
+	switch q := &d.queue; {
+	case q.count == 1:
+		s.events.push(event{at: p.at, n: p.n, who: d})
+	case p.at < q.ring[(q.head+q.count-2)&(len(q.ring)-1)].at:
+		q.unpush()
+		late := *p
+		s.events.push(event{at: p.at, n: p.n, who: &single{d, late}})
+	}
 }
 
+// single is a packet that does not arrive in the order of its queue.
+type single struct {
+	dir *Direction
+	packet
+}
+
+func (d *Direction) stray(p *packet, at mono.Time) {
+	d.sim.push(at, &single{d, *p})
+}
+
+func (s *single) fire(mono.Time) { s.dir.arrive(&s.packet) }
+
+// arriveNext handles the arrival of the queue's first packet, which is the
+// first of all events.
+func (d *Direction) arriveNext(events *eventHeap) {
+	p := d.queue.pop()
+	if d.queue.count > 0 {
+		next := d.queue.first()
+		events.replace(event{at: next.at, n: next.n, who: d})
+	} else {
+		events.pop()
+	}
+	d.arrive(p)
+}
+
+func (d *Direction) fire(mono.Time) { d.arriveNext(&d.sim.events) }
+
 // arrive hands a packet to what is at the direction's end.
-func (d *Direction) arrive(p *packet, epoch uint32) {
-	d.sim.count++
+func (d *Direction) arrive(p *packet) {
 	switch {
-	case epoch != d.epoch: // the link went down meanwhile
+	case p.epoch != d.epoch: // the link went down meanwhile
 		d.stats.Drops[link.DropDown]++
 	case p.corrupt:
 		// TCP's checksum, or that of IP, finds every single flipped bit.
 		d.stats.Corrupted++
 	default:
 		d.stats.Arrived++
-		d.stats.ArrivedBytes += uint64(p.seg.PayloadLen())
+		d.stats.ArrivedBytes += uint64(p.payloadLen)
 		d.stats.ArrivedSize += uint64(p.size)
 		d.sim.trace.add(d.sim.now, d.id, p)
 		d.to.dev.receive(d.to, p)
-		return
 	}
-	d.sim.freePacket(p)
 }

@@ -144,13 +144,14 @@ func own(seg *wire.Segment) *wire.Segment {
 }
 
 // packetSize returns the bytes of the IP packet that a segment makes.
-func packetSize(seg *wire.Segment) int {
-	const tcpHeader = 20
-	n := headerIPv4
-	if !seg.Src.Addr().Is4() {
-		n = headerIPv6
+func packetSize(seg *wire.Segment) int { return headersSize(seg) + seg.PayloadLen() }
+
+// headersSize returns the bytes of its IP and TCP headers.
+func headersSize(seg *wire.Segment) int {
+	if seg.Src.Addr().Is4() {
+		return headerIPv4 + wire.HeaderSize + seg.Size()
 	}
-	return n + tcpHeader + seg.Size() + seg.PayloadLen()
+	return headerIPv6 + wire.HeaderSize + seg.Size()
 }
 
 // publish makes a an address at which the interface is reached, by way of a

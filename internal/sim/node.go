@@ -194,24 +194,22 @@ func (memory) DecRef() {}
 
 // receive takes a packet that arrived at an interface.
 func (n *Node) receive(i *Iface, p *packet) {
-	defer n.sim.freePacket(p)
-	if i.down || n.ifaceOf(p.seg.Dst.Addr()) == nil {
+	if i.down || n.ifaceOf(p.dst.Addr()) == nil {
 		n.drops[reason.DropAddress]++
-		return
-	}
-	if n.sim.fast {
-		p.seg.Owner = memory{}
-		n.deliver(&p.seg)
 		return
 	}
 	seg := &n.in
 	seg.Reset()
-	if d := wire.Parse(p.header(), seg); d != reason.DropNone {
-		n.drops[d]++
-		return
+	if n.sim.fast {
+		p.fill(seg)
+	} else {
+		if d := wire.Parse(p.head, seg); d != reason.DropNone {
+			n.drops[d]++
+			return
+		}
+		seg.Src, seg.Dst = p.src, p.dst
+		p.carry(seg)
 	}
-	seg.Src, seg.Dst, seg.ECN = p.seg.Src, p.seg.Dst, p.seg.ECN
-	seg.Payload = append(seg.Payload, p.seg.Payload...)
 	seg.Owner = memory{}
 	n.deliver(seg)
 }
@@ -257,12 +255,12 @@ func (n *Node) arm() {
 		return
 	}
 	n.armed = max(at, n.sim.now)
-	n.sim.push(event{at: n.armed, kind: eventNode, node: n})
+	n.sim.push(n.armed, n)
 }
 
-// timer handles an event that arm asked for; those that an earlier one made
+// fire handles an event that arm asked for; those that an earlier one made
 // superfluous pass by.
-func (n *Node) timer(at mono.Time) {
+func (n *Node) fire(at mono.Time) {
 	if at != n.armed {
 		return
 	}

@@ -65,8 +65,8 @@ func (c *Capture) Close() error {
 
 // write adds a packet on a link.
 func (c *Capture) write(now mono.Time, link int, p *packet) {
-	if p.headLen == 0 {
-		p.headLen = wire.Build(&p.head, &p.seg)
+	if p.head == nil {
+		p.build()
 	}
 	c.buf = appendIP(c.buf[:0], p)
 	info := gopacket.CaptureInfo{
@@ -89,20 +89,21 @@ const (
 
 // appendIP appends the packet with IP header and checksums.
 func appendIP(b []byte, p *packet) []byte {
-	tcp := p.headLen + p.seg.PayloadLen()
-	if p.seg.Src.Addr().Is4() {
+	tcp := len(p.head) + int(p.payloadLen)
+	if p.src.Addr().Is4() {
 		b = appendIPv4(b, p, tcp)
 	} else {
-		b = append(b, 0x60, byte(p.seg.ECN)<<4, 0, 0)
+		b = append(b, 0x60, byte(p.ecn)<<4, 0, 0)
 		b = binary.BigEndian.AppendUint16(b, uint16(tcp))
 		b = append(b, protocolTCP, hopLimit)
-		b = append(b, p.seg.Src.Addr().AsSlice()...)
-		b = append(b, p.seg.Dst.Addr().AsSlice()...)
+		b = append(b, p.src.Addr().AsSlice()...)
+		b = append(b, p.dst.Addr().AsSlice()...)
 	}
 	at := len(b)
-	b = append(b, p.header()...)
-	wire.PutChecksum(b[at:], wire.TCPChecksum(p.seg.Src.Addr(), p.seg.Dst.Addr(), p.header(), p.seg.Payload))
-	for _, v := range p.seg.Payload {
+	b = append(b, p.head...)
+	views := append([][]byte{p.payload}, p.more...)
+	wire.PutChecksum(b[at:], wire.TCPChecksum(p.src.Addr(), p.dst.Addr(), p.head, views))
+	for _, v := range views {
 		b = append(b, v...)
 	}
 	return b
@@ -110,13 +111,13 @@ func appendIP(b []byte, p *packet) []byte {
 
 func appendIPv4(b []byte, p *packet, tcp int) []byte {
 	at := len(b)
-	b = append(b, 0x45, byte(p.seg.ECN))
+	b = append(b, 0x45, byte(p.ecn))
 	b = binary.BigEndian.AppendUint16(b, uint16(headerIPv4+tcp))
 	b = append(b, 0, 0)
 	b = binary.BigEndian.AppendUint16(b, dontFrag)
 	b = append(b, hopLimit, protocolTCP, 0, 0)
-	b = append(b, p.seg.Src.Addr().AsSlice()...)
-	b = append(b, p.seg.Dst.Addr().AsSlice()...)
+	b = append(b, p.src.Addr().AsSlice()...)
+	b = append(b, p.dst.Addr().AsSlice()...)
 	binary.BigEndian.PutUint16(b[at+10:], ^uint16(wire.Sum(b[at:], 0)))
 	return b
 }

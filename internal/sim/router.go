@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"slices"
-
-	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
 // Router forwards packets between links. It has no addresses and no queue of
@@ -71,15 +69,14 @@ func (r *Router) NoRoute() uint64 { return r.lost }
 
 // receive forwards a packet.
 func (r *Router) receive(_ *Iface, p *packet) {
-	via := r.lookup(p.seg.Dst.Addr())
+	via := r.lookup(p.dst.Addr())
 	switch len(via) {
 	case 0:
 		r.lost++
-		r.sim.freePacket(p)
 	case 1:
 		via[0].forward(p)
 	default:
-		via[r.hash(&p.seg)%uint64(len(via))].forward(p)
+		via[r.hash(p)%uint64(len(via))].forward(p)
 	}
 }
 
@@ -96,10 +93,10 @@ func (r *Router) lookup(dst netip.Addr) []*Direction {
 }
 
 // hash mixes the 4-tuple with the router's own number.
-func (r *Router) hash(seg *wire.Segment) uint64 {
-	h := r.salt ^ uint64(seg.Src.Port())<<16 ^ uint64(seg.Dst.Port())
-	h = mix(h ^ folded(seg.Src.Addr()))
-	return mix(h ^ folded(seg.Dst.Addr()))
+func (r *Router) hash(p *packet) uint64 {
+	h := r.salt ^ uint64(p.src.Port())<<16 ^ uint64(p.dst.Port())
+	h = mix(h ^ folded(p.src.Addr()))
+	return mix(h ^ folded(p.dst.Addr()))
 }
 
 func folded(a netip.Addr) uint64 {

@@ -31,7 +31,6 @@ type Sim struct {
 	nodes   []*Node
 	routers []*Router
 	links   []*Link
-	packets []*packet // free ones
 	trace   trace
 	capture *Capture
 
@@ -87,7 +86,7 @@ func (s *Sim) Rand() *rand.Rand {
 
 // After calls f when d has passed.
 func (s *Sim) After(d time.Duration, f func()) {
-	s.push(event{at: s.now.Add(max(d, 0)), kind: eventCall, call: f})
+	s.push(s.now.Add(max(d, 0)), call(f))
 }
 
 // Every calls f each time d has passed, which must be more than 0, until f
@@ -131,28 +130,27 @@ func (s *Sim) step(end mono.Time) bool {
 	if len(s.events) == 0 || end < s.events[0].at {
 		return false
 	}
-	e := s.events.pop()
+	e := s.events[0]
 	s.now = e.at
-	switch e.kind {
-	case eventArrive:
-		e.dir.arrive(e.packet, e.epoch)
-	case eventConn:
-		s.count++
-		e.conn.timer(e.at)
-	case eventNode:
-		s.count++
-		e.node.timer(e.at)
-	case eventCall:
-		s.count++
-		e.call()
+	s.count++
+	if d, ok := e.who.(*Direction); ok {
+		d.arriveNext(&s.events)
+		return true
 	}
+	s.events.pop()
+	e.who.fire(e.at)
 	return true
 }
 
-func (s *Sim) push(e event) {
+// push asks for who to be called at a time.
+func (s *Sim) push(at mono.Time, who handler) {
+	s.events.push(event{at: at, n: s.order(), who: who})
+}
+
+// order returns the place of a new event among those of its time.
+func (s *Sim) order() uint64 {
 	s.pushed++
-	e.n = s.pushed
-	s.events.push(e)
+	return s.pushed
 }
 
 // violate notes that something happened that must not.

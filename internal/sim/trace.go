@@ -51,12 +51,13 @@ func (t *trace) add(now mono.Time, dir int, p *packet) {
 	}
 	var b [64]byte
 	w := binary.BigEndian.AppendUint64(b[:0], uint64(now))
-	w = append(w, byte(dir), byte(p.seg.ECN))
-	w = append(w, p.seg.Src.Addr().AsSlice()...)
-	w = append(w, p.seg.Dst.Addr().AsSlice()...)
+	w = append(w, byte(dir), byte(p.ecn))
+	w = append(w, p.src.Addr().AsSlice()...)
+	w = append(w, p.dst.Addr().AsSlice()...)
 	t.bytes(w)
-	t.bytes(p.header())
-	for _, v := range p.seg.Payload {
+	t.bytes(p.head)
+	t.words(p.payload)
+	for _, v := range p.more {
 		t.words(v)
 	}
 }

@@ -40,7 +40,7 @@ type TimeWait struct {
 }
 
 // TSVal returns the timestamp of a segment sent at now.
-func (t *TimeWait) TSVal(now mono.Time) uint32 { return tsClock(now) + t.TSOffset }
+func (t *TimeWait) TSVal(now mono.Time) uint32 { return uint32(tsTick(now)) + t.TSOffset }
 
 // emit queues e. Timeouts and recoveries that were not fetched in time are
 // replaced by later ones, which bounds the queue.

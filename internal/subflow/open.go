@@ -85,7 +85,7 @@ func (s *Subflow) pollSYN(now mono.Time, seg *wire.Segment) (Range, bool) {
 		seg.Seq, seg.Flags = s.snd.iss, wire.SYN
 		if !s.cfg.NoTimestamps {
 			seg.Has |= wire.OptTimestamps
-			seg.TSVal, seg.TSEcr = s.tsVal(now), 0
+			seg.TSVal, seg.TSEcr = s.stamp(now), 0
 		}
 	}
 	seg.Flags |= s.ecnFlags(answer)

@@ -296,7 +296,7 @@ func (s *Subflow) putHeader(now mono.Time, seg *wire.Segment, num relSSN, flags 
 	}
 	if s.ts.on {
 		seg.Has |= wire.OptTimestamps
-		seg.TSVal, seg.TSEcr = s.tsVal(now), s.ts.recent
+		seg.TSVal, seg.TSEcr = s.stamp(now), s.ts.recent
 	}
 }
 
@@ -339,6 +339,32 @@ func (s *Subflow) ForceAck(now mono.Time, seg *wire.Segment, room int) bool {
 	s.putACK(now, seg, room)
 	s.count.segsSent++
 	return true
+}
+
+// Sending reports whether bytes that were pushed are not acknowledged yet.
+func (s *Subflow) Sending() bool { return s.queue.total > 0 || s.snd.queued() > 0 }
+
+// ForceMarked is ForceAck with a timestamp that no segment had before or will
+// have, so that its echo proves that the peer got this ACK; if need be, one of
+// the next milliseconds, which the clock makes good soon. That takes timestamps
+// in use and no data in flight: without, marked is false and the ACK an
+// ordinary one. A probe of the keepalive follows, to fetch the echo.
+//
+// RFC 7323, Section 4.1: "Values of this clock MUST be at least approximately
+// proportional to real time", which they remain, and they never go back.
+func (s *Subflow) ForceMarked(now mono.Time, seg *wire.Segment, room int) (marked, ok bool) {
+	marked = s.ts.on && !s.Sending()
+	if marked {
+		s.ts.least = s.ts.last + 1
+	}
+	if !s.ForceAck(now, seg, room) {
+		return false, false
+	}
+	if marked {
+		s.ts.least = s.ts.last + 1
+		s.Probe()
+	}
+	return marked, true
 }
 
 // putProbe builds a segment that makes the peer send an ACK.

@@ -62,6 +62,8 @@ type timestamps struct {
 	recentAt mono.Time // when it was set
 	based    bool      // base is set
 	base     int32     // least difference of the peer's clock and the one it echoed
+	last     int64     // tick of the last segment sent
+	least    int64     // and the least of the next
 }
 
 // recentLife is how long TS.Recent may be relied on.
@@ -71,11 +73,17 @@ type timestamps struct {
 // which the peer's clock may have wrapped its sign.
 const recentLife = 24 * 24 * time.Hour
 
-// tsClock is our timestamp clock: it ticks once a millisecond.
-func tsClock(now mono.Time) uint32 { return uint32(int64(now) / int64(time.Millisecond)) }
+// tsTick is our timestamp clock: it ticks once a millisecond.
+func tsTick(now mono.Time) int64 { return int64(now) / int64(time.Millisecond) }
 
-// tsVal returns the TSval of a segment sent at now.
-func (s *Subflow) tsVal(now mono.Time) uint32 { return tsClock(now) + s.cfg.TSOffset }
+// tsVal returns the TSval that belongs to an instant.
+func (s *Subflow) tsVal(at mono.Time) uint32 { return uint32(tsTick(at)) + s.cfg.TSOffset }
+
+// stamp returns the TSval of a segment sent at now.
+func (s *Subflow) stamp(now mono.Time) uint32 {
+	s.ts.last = max(tsTick(now), s.ts.least)
+	return uint32(s.ts.last) + s.cfg.TSOffset
+}
 
 // tsAge returns how long ago a TSval of ours was sent, at least 1 ns and
 // rounded up to the clock's resolution if it is younger than that.

@@ -64,22 +64,6 @@ type Options struct {
 // covers.
 func (o *Options) Reset() { o.Has, o.Bad, o.NumSACK = 0, 0, 0 }
 
-// copyOf makes o hold the same options as p.
-func (o *Options) copyOf(p *Options) {
-	// What nearly every segment has.
-	const usual = OptTimestamps | OptDSS | OptSACK
-	if p.Has&^usual != 0 {
-		*o = *p
-		return
-	}
-	o.Has, o.Bad = p.Has, p.Bad
-	o.TSVal, o.TSEcr = p.TSVal, p.TSEcr
-	o.DSS = p.DSS
-	if o.NumSACK = p.NumSACK; p.Has&OptSACK != 0 {
-		o.SACK = p.SACK
-	}
-}
-
 // Equal reports whether o and p hold the same options with the same fields;
 // order and padding on the wire do not count.
 func (o *Options) Equal(p *Options) bool {

@@ -85,16 +85,6 @@ func (s *Segment) Reset() {
 	s.Owner, s.ECN, s.SegSize = nil, NotECT, 0
 }
 
-// CopyOf makes s a copy of t for an owner of its own: payload memory is shared,
-// but Owner and Blocks are left behind. It is cheap, for only the options that
-// t has are copied.
-func (s *Segment) CopyOf(t *Segment) {
-	s.Src, s.Dst, s.Header = t.Src, t.Dst, t.Header
-	s.Options.copyOf(&t.Options)
-	s.Payload = append(s.Payload[:0], t.Payload...)
-	s.Blocks, s.Owner, s.ECN, s.SegSize = s.Blocks[:0], nil, t.ECN, t.SegSize
-}
-
 // PayloadLen returns the number of payload bytes.
 func (s *Segment) PayloadLen() int {
 	n := 0
