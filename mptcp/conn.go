@@ -67,7 +67,7 @@ func (s *Stack) newConn(hc *host.Conn, cfg *Config) *Conn {
 		refuses:   cfg.Fallback == FallbackRefuse && !cfg.Plain,
 		keepAlive: newKeepAlive(cfg.KeepAlive),
 	}
-	c.trace = newTracer(cfg, hc.LocalAddr(), hc.RemoteAddr())
+	c.trace = newTracer(cfg, hc)
 	hc.User = c
 	switch why := hc.Fallback(); why {
 	case reason.FallbackBlackhole, reason.FallbackCollision:

@@ -125,6 +125,7 @@ func (c *Conn) pump() {
 		b.fill(now, c.core.PollSegment)
 		busy = c.step(now) || busy || b.n > 0
 		c.trace.sent(b)
+		c.trace.metrics(now)
 		b.flush(c.stack.network)
 		c.wake()
 		if !busy {

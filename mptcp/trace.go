@@ -4,7 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"time"
 
+	"github.com/gomptcp/gomptcp/internal/host"
+	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/mpconn"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
@@ -29,6 +32,13 @@ type Trace struct {
 	// sent and before it is acted on.
 	SegmentSent     func(SegmentInfo)
 	SegmentReceived func(SegmentInfo)
+
+	// Placed: the scheduler gave a range of the stream to a subflow.
+	Placed func(Placement)
+	// Metrics: the congestion window or the round-trip time of a subflow
+	// changed. At most one in 10 ms for each subflow, but for windows that
+	// shrink.
+	Metrics func(Metrics)
 }
 
 // ConnEvent is something that happened to a connection, which is named by the
@@ -47,8 +57,33 @@ type SubflowEvent struct {
 	Reason        string
 }
 
+// Placement is a range of the outgoing stream that a subflow is to carry.
+type Placement struct {
+	Conn    ConnEvent // without a Reason
+	Subflow int
+	Offset  uint64 // of its first byte in the stream
+	Len     int
+	Again   bool   // another subflow carried it before: a reinjection
+	Reason  string // the scheduler's; "" if it gives none
+}
+
+// Metrics is the state of a subflow. Windows are in bytes, rates in bytes a
+// second, 0 if not known.
+type Metrics struct {
+	Conn                     ConnEvent // without a Reason
+	Subflow                  int
+	Local, Remote            netip.AddrPort
+	SRTT, RTTVar, MinRTT     time.Duration
+	Cwnd, InFlight           int
+	PacingRate, DeliveryRate float64
+}
+
 // SegmentInfo is a segment of a subflow, or a super-segment before it is cut.
 type SegmentInfo struct {
+	Conn     ConnEvent // without a Reason
+	Subflow  int       // -1 if not known
+	Offset   int64     // of the first payload byte in the sender's stream; -1 if not known, or there is none
+	DataAck  int64     // bytes of the receiver's stream that DATA_ACK acknowledges; -1 if there is none
 	Src, Dst netip.AddrPort
 	Seq, Ack uint32
 	Flags    uint8 // control bits as in byte 13 of the TCP header
@@ -59,10 +94,16 @@ type SegmentInfo struct {
 
 // String returns the segment in one line, with all its options. It may be
 // called only before the function that got the SegmentInfo returns.
-func (s SegmentInfo) String() string { return s.seg.String() }
+func (s SegmentInfo) String() string {
+	if s.seg == nil {
+		return ""
+	}
+	return s.seg.String()
+}
 
-func segmentInfo(seg *wire.Segment) SegmentInfo {
+func (t *tracer) segment(seg *wire.Segment, at mpconn.Location) SegmentInfo {
 	return SegmentInfo{
+		Conn: t.conn, Subflow: at.ID, Offset: at.Offset, DataAck: at.DataAck,
 		Src: seg.Src, Dst: seg.Dst, Seq: uint32(seg.Seq), Ack: uint32(seg.Ack),
 		Flags: uint8(seg.Flags), Len: seg.PayloadLen(), seg: seg,
 	}
@@ -73,16 +114,32 @@ type tracer struct {
 	trace Trace // functions may be nil
 	log   *slog.Logger
 	conn  ConnEvent
+	core  *host.Conn
+	told  map[int]told // by subflow; what Metrics was told last
 }
 
+// told is when and what Metrics was told of a subflow.
+type told struct {
+	at   mono.Time
+	cwnd int
+	srtt time.Duration
+}
+
+// metricsEvery is the least time between two Metrics of a subflow.
+const metricsEvery = 10 * time.Millisecond
+
 // newTracer returns nil if nobody wants to be told.
-func newTracer(cfg *Config, local, remote netip.AddrPort) *tracer {
+func newTracer(cfg *Config, core *host.Conn) *tracer {
 	if cfg.Trace == nil && cfg.Logger == nil {
 		return nil
 	}
-	t := &tracer{conn: ConnEvent{Local: local, Remote: remote}}
+	local, remote := core.LocalAddr(), core.RemoteAddr()
+	t := &tracer{conn: ConnEvent{Local: local, Remote: remote}, core: core, told: make(map[int]told)}
 	if cfg.Trace != nil {
 		t.trace = *cfg.Trace
+	}
+	if t.trace.Placed != nil {
+		core.ObservePlacements(t.placed)
 	}
 	if cfg.Logger != nil {
 		t.log = cfg.Logger.With("local", local, "remote", remote)
@@ -138,7 +195,7 @@ func (t *tracer) tellSubflow(f func(SubflowEvent), text string, e mpconn.Event, 
 // received tells of a segment that is about to be acted on.
 func (t *tracer) received(seg *wire.Segment) {
 	if t != nil && t.trace.SegmentReceived != nil {
-		t.trace.SegmentReceived(segmentInfo(seg))
+		t.trace.SegmentReceived(t.segment(seg, t.core.LocateReceived(seg)))
 	}
 }
 
@@ -148,6 +205,34 @@ func (t *tracer) sent(b *batch) {
 		return
 	}
 	for i := range b.segs[:b.n] {
-		t.trace.SegmentSent(segmentInfo(&b.segs[i]))
+		t.trace.SegmentSent(t.segment(&b.segs[i], t.core.LocateSent(&b.segs[i])))
 	}
+}
+
+func (t *tracer) placed(_ mono.Time, p mpconn.Placement) {
+	t.trace.Placed(Placement{
+		Conn: t.conn, Subflow: p.ID, Offset: p.Offset, Len: p.Len, Again: p.Again, Reason: string(p.Reason),
+	})
+}
+
+// metrics tells of the subflows whose state changed.
+func (t *tracer) metrics(now mono.Time) {
+	if t == nil || t.trace.Metrics == nil {
+		return
+	}
+	t.core.EachFlow(func(f mpconn.FlowMetrics) {
+		last, known := t.told[f.ID]
+		switch {
+		case f.Cwnd == last.cwnd && f.SRTT == last.srtt:
+			return
+		case known && f.Cwnd >= last.cwnd && now.Sub(last.at) < metricsEvery:
+			return
+		}
+		t.told[f.ID] = told{now, f.Cwnd, f.SRTT}
+		t.trace.Metrics(Metrics{
+			Conn: t.conn, Subflow: f.ID, Local: f.Local, Remote: f.Remote,
+			SRTT: f.SRTT, RTTVar: f.RTTVar, MinRTT: f.MinRTT, Cwnd: f.Cwnd, InFlight: f.InFlight,
+			PacingRate: f.PacingRate, DeliveryRate: f.DeliveryRate,
+		})
+	})
 }

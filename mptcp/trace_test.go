@@ -2,6 +2,7 @@ package mptcp_test
 
 import (
 	"bytes"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -73,4 +74,64 @@ func TestLogger(t *testing.T) {
 	require.Equal(t, []string{
 		"level=WARN msg=\"fell back to plain tcp\"" + from + " mptcp=false reason=\"peer's syn/ack without mp_capable\"",
 	}, story(slog.LevelWarn, &mptcp.Config{}, &mptcp.Config{Plain: true}))
+}
+
+// What a trace says of offsets and placements must add up to the streams.
+func TestTraceLocatesEveryByte(t *testing.T) {
+	const size = 100_000
+	sent, got, placed := make([]int, size), make([]int, size), make([]int, size)
+	cover := func(n []int, off int64, length int) {
+		for i := range length {
+			n[off+int64(i)]++
+		}
+	}
+	acked, metrics := int64(0), 0
+	client := &mptcp.Config{Trace: &mptcp.Trace{
+		SegmentSent: func(s mptcp.SegmentInfo) {
+			if s.Len > 0 {
+				require.GreaterOrEqual(t, s.Offset, int64(0))
+				cover(sent, s.Offset, s.Len)
+			}
+		},
+		SegmentReceived: func(s mptcp.SegmentInfo) { acked = max(acked, s.DataAck) },
+		Placed: func(p mptcp.Placement) {
+			require.False(t, p.Again)
+			cover(placed, int64(p.Offset), p.Len)
+		},
+		Metrics: func(m mptcp.Metrics) {
+			metrics++
+			require.Positive(t, m.Cwnd)
+			require.Positive(t, m.SRTT)
+		},
+	}}
+	server := &mptcp.Config{Trace: &mptcp.Trace{
+		SegmentReceived: func(s mptcp.SegmentInfo) {
+			if s.Len > 0 && s.Offset >= 0 {
+				cover(got, s.Offset, s.Len)
+			}
+		},
+	}}
+	inBubble(t, setup{client: client, server: server, links: twoLinks}, func(p *pair) {
+		c, s := p.connect()
+		settle(time.Second)
+		_, err := c.Write(make([]byte, size))
+		require.NoError(p, err)
+		_, err = io.ReadFull(s, make([]byte, size))
+		require.NoError(p, err)
+		settle(time.Second)
+		require.NoError(p, c.Close())
+		require.NoError(p, s.Close())
+		settle(time.Minute)
+	})
+	require.NotZero(t, metrics)
+	require.GreaterOrEqual(t, acked, int64(size))
+	unknown := 0
+	for i := range size {
+		require.Equal(t, 1, placed[i], "byte %d", i)
+		require.Equal(t, 1, sent[i], "byte %d", i)
+		if got[i] == 0 {
+			unknown++
+		}
+	}
+	require.Less(t, unknown, 1500, "the receiver does not know the place of the first segment, whose option has no DSN")
 }

@@ -41,6 +41,7 @@ var allowed = []struct {
 	{"internal/mpconn", slices.Concat(ground, parts, []string{"internal/subflow"})},
 	{"internal/host", slices.Concat(ground, parts, []string{"internal/subflow", "internal/mpconn"})},
 
+	{"mptcp/qlog", []string{"mptcp"}},
 	{"mptcp", []string{
 		"internal/host", "internal/mpconn", "internal/pathmgr", "internal/wire", "internal/stream",
 		"internal/mono", "internal/reason", "cc", "scheduler",
@@ -62,9 +63,9 @@ var allowed = []struct {
 	}},
 
 	{"examples/mptcpspec", []string{"internal/spec"}},
-	{"examples", []string{"mptcp", "netstack", "scheduler", "cc", "examples"}},
+	{"examples", []string{"mptcp", "mptcp/qlog", "netstack", "scheduler", "cc", "examples"}},
 	{"bench", []string{
-		"mptcp", "netstack", "scheduler", "cc", "bench", "internal",
+		"mptcp", "mptcp/qlog", "netstack", "scheduler", "cc", "bench", "internal",
 	}},
 	{"internal/interop", nil},
 	{"internal/archtest", nil},

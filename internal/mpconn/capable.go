@@ -144,7 +144,7 @@ func (c *Conn) capableSYNACK(now mono.Time, f *flow, seg *wire.Segment) {
 		return
 	}
 	c.takeCapableFlags(o)
-	c.learnKey(o.SenderKey)
+	c.learnKey(f, o.SenderKey)
 	// RFC 9293, Section 3.10.7.3: the window of a SYN is never scaled.
 	c.snd.edge = uint64(seg.Wnd)
 	c.flowUp(now, f)
@@ -165,17 +165,19 @@ func (c *Conn) capableThirdACK(now mono.Time, f *flow, seg *wire.Segment) {
 		c.startPlain(reason.FallbackBadKeys)
 		return
 	}
-	c.learnKey(o.SenderKey)
-	c.snd.edge = uint64(f.tcp.PeerWindow(seg))
+	c.learnKey(f, o.SenderKey)
+	c.snd.edge = max(uint64(f.tcp.PeerWindow(seg)), c.snd.nxt)
 	c.flowUp(now, f)
+	c.proveEarly(now, f)
 }
 
 // learnKey takes the peer's key: from here on the connection is MPTCP.
-func (c *Conn) learnKey(k key.Key) {
+func (c *Conn) learnKey(f *flow, k key.Key) {
 	c.mode = modeMPTCP
 	c.remoteKey = k
 	c.remoteToken = k.Token()
 	c.rcv.setIDSN(k.IDSN())
+	c.rcv.skip(f.lead.in)
 }
 
 // handleCapableData acts on MP_CAPABLE with data: a mapping of the first
@@ -191,7 +193,7 @@ func (c *Conn) handleCapableData(now mono.Time, f *flow, seg *wire.Segment) {
 	if o.HasChecksum != c.checksum {
 		return
 	}
-	c.addMapping(now, f, mapping{n: int(o.DataLen), checksum: o.Checksum, dssLen: o.DataLen})
+	c.addMapping(now, f, mapping{off: f.lead.in, data: f.lead.in, n: int(o.DataLen), checksum: o.Checksum, dssLen: o.DataLen})
 	c.prove(f)
 }
 
@@ -202,6 +204,11 @@ func (c *Conn) prove(f *flow) {
 	}
 	c.joinable = true
 	f.tcp.SetRoom(c.roomFor(f))
+	if c.active && c.rcv.q.Next() > 0 {
+		// It came before the proof and was acknowledged by MP_CAPABLE, which
+		// leaves no room for the DATA_ACK.
+		f.tcp.RequestAck()
+	}
 	c.emit(Event{Kind: EventJoinable})
 }
 

@@ -11,7 +11,7 @@ func (c *Conn) CloseWrite(now mono.Time) {
 		return
 	}
 	c.snd.closed = true
-	c.snd.idle = false
+	c.snd.idle, c.held = false, false
 	c.advance(now)
 }
 
@@ -37,7 +37,7 @@ func (c *Conn) Close(now mono.Time) {
 	case c.over:
 		c.rcv.q.Close()
 		c.release(&c.rcv.buffer)
-	case unread || !c.connected:
+	case unread || !c.connected && c.snd.q.End() == 0:
 		c.abort(now, reason.CloseLocalReset)
 	default:
 		c.CloseWrite(now)

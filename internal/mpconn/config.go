@@ -33,6 +33,11 @@ type Config struct {
 	// answer (RFC 8684, Section 3.5, option A), not on RSTs only.
 	FastCloseByACK bool
 
+	// FastOpen is the part in TCP Fast Open (RFC 7413), of the first subflow.
+	FastOpen subflow.FastOpen
+	// Hold has Dial send nothing before the first Write, CloseWrite or Connect.
+	Hold bool
+
 	// Key is the local key. The host has made sure that its token is unique.
 	Key key.Key
 

@@ -36,6 +36,7 @@ type Conn struct {
 	connected bool // first subflow's handshake done
 	joinable  bool // MPTCP was proven in both directions: no fallback, joins allowed
 	checksum  bool // DSS checksums are in use
+	held      bool // the SYN waits for data that could go along with it
 	over      bool // EventClosed was emitted
 	err       reason.Close
 
@@ -47,6 +48,8 @@ type Conn struct {
 	localKey, remoteKey     key.Key
 	localToken, remoteToken key.Token
 	denyInitial             bool // the peer's flag C
+
+	opened subflow.FastOpened // kept of a first flow that is gone
 
 	flows  []*flow       // live ones in order of id
 	nextID int           // ids only grow
@@ -68,6 +71,7 @@ type Conn struct {
 	backoff int // of DataRexmit
 	events  []Event
 	stats   Stats
+	placed  func(mono.Time, Placement) // nil = nobody wants to know
 }
 
 // sendSide is the outgoing half.
@@ -143,11 +147,13 @@ func Dial(now mono.Time, cfg *Config) *Conn {
 	c := newConn(cfg, true)
 	f := c.addFlow(flowArgs{local: cfg.Local, remote: cfg.Remote})
 	f.tcp = subflow.Open(now, c.flowConfig(now, f), f.ctl)
+	c.held = cfg.Hold
 	c.emitFlow(EventSubflowOpened, f, Event{})
 	return c
 }
 
-// Accept begins a connection as the passive opener, from a SYN.
+// Accept begins a connection as the passive opener, from a SYN. If it keeps the
+// payload it takes syn.Owner and sets it nil.
 func Accept(now mono.Time, cfg *Config, syn *wire.Segment) *Conn {
 	c := newConn(cfg, false)
 	f := c.addFlow(flowArgs{local: cfg.Local, remote: cfg.Remote})
@@ -157,6 +163,7 @@ func Accept(now mono.Time, cfg *Config, syn *wire.Segment) *Conn {
 		c.snd.edge = uint64(syn.Wnd)
 	}
 	c.emitFlow(EventSubflowOpened, f, Event{})
+	c.takeSYNData(f)
 	return c
 }
 
@@ -276,7 +283,8 @@ func (c *Conn) drop(r reason.Drop) { c.stats.Drops[r]++ }
 // IsMPTCP reports whether the connection speaks MPTCP.
 func (c *Conn) IsMPTCP() bool { return c.mode == modeMPTCP }
 
-// Connected reports whether the first handshake is done.
+// Connected reports whether the first handshake is done, or data on a SYN was
+// taken.
 func (c *Conn) Connected() bool { return c.connected }
 
 // Joinable reports whether further subflows may be opened now: also while one

@@ -16,7 +16,13 @@ func (c *Conn) handleDSS(now mono.Time, f *flow, seg *wire.Segment) {
 		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMPTCP)
 		return
 	}
-	c.prove(f)
+	// RFC 8684, Section 3.1: "the reliable delivery of the ACK + MP_CAPABLE is
+	// ensured by the receipt of this data with an MPTCP Data Sequence Signal (DSS)
+	// option (Section 3.3) containing a DATA_ACK for the MP_CAPABLE". What the
+	// passive side sends before it, after a fast open, has none.
+	if !c.active || d.Flags&wire.DSSAck != 0 {
+		c.prove(f)
+	}
 	if d.Flags&wire.DSSAck != 0 {
 		c.handleDataAck(now, f, seg)
 	}

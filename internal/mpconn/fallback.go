@@ -96,7 +96,7 @@ func (c *Conn) checkProof(now mono.Time, f *flow, seg *wire.Segment) {
 	if f.fail.waiting || f.failed != reason.CloseNone {
 		return
 	}
-	acks := f.tcp.Acked() > 0
+	acks := f.tcp.Acked() > f.lead.out
 	if seg.Has&wire.OptMPTCP != 0 {
 		f.bare = 0
 		f.dataAcked = f.dataAcked || acks && seg.Has&wire.OptDSS != 0 && seg.DSS.Flags&wire.DSSAck != 0
@@ -247,7 +247,7 @@ func (c *Conn) putInfinite(f *flow, seg *wire.Segment) {
 	seg.Has |= wire.OptDSS
 	seg.DSS = wire.DSS{
 		Flags: wire.DSSMap | wire.DSSDSN8, DSN: uint64(c.snd.dsn(i.mapping.data)),
-		SSN: uint32(i.mapping.off + 1), HasChecksum: i.summed,
+		SSN: f.lead.ssn(i.mapping.off), HasChecksum: i.summed,
 	}
 }
 
@@ -268,7 +268,7 @@ func (c *Conn) verified(now mono.Time, f *flow, m *mapping) bool {
 		views = append(views, p.data[:min(uint64(len(p.data)), m.end()-p.off)])
 	}
 	sum := wire.SumViews(views, 0)
-	if wire.DSSChecksum(sum, uint64(c.rcv.dsn(m.data)), uint32(m.off+1), m.dssLen) == m.checksum {
+	if wire.DSSChecksum(sum, uint64(c.rcv.dsn(m.data)), f.lead.remoteSSN(m.off), m.dssLen) == m.checksum {
 		f.verifiedTo = m.end()
 		return true
 	}

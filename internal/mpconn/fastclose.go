@@ -32,7 +32,7 @@ func (c *Conn) abort(now mono.Time, why reason.Close) {
 	if c.over || c.ending != reason.CloseNone {
 		return
 	}
-	c.ending = why
+	c.ending, c.held = why, false
 	c.timers.Stop(timerDataRexmit)
 	if len(c.flows) == 0 {
 		c.finish(why)

@@ -33,12 +33,16 @@ type flow struct {
 	backupLocal       bool // we asked the peer not to send here
 	backupRemote      bool // the peer asked us not to send here
 
-	upAt    uint64 // first offset not DATA_ACKed when it came up
-	syns    int    // SYNs sent
-	stale   bool   // a retransmission timeout is unanswered
-	leaving bool   // being closed alone: carries no new data
-	bare    int    // segments in a row that came without an MPTCP option
-	bareFIN bool   // and so did the peer's FIN
+	upAt  uint64 // first offset not DATA_ACKed when it came up
+	syns  int    // SYNs sent
+	early bool   // data on its SYN was taken: may send in phaseOpening
+	lead  lead
+	// keysSent: the third ACK, or data in its place, was sent with both keys.
+	keysSent bool
+	stale    bool // a retransmission timeout is unanswered
+	leaving  bool // being closed alone: carries no new data
+	bare     int  // segments in a row that came without an MPTCP option
+	bareFIN  bool // and so did the peer's FIN
 	// dataAcked: data of ours was acknowledged here with a DATA_ACK, so that
 	// later ACKs may go without.
 	dataAcked bool
@@ -121,12 +125,15 @@ func (c *Conn) flowConfig(now mono.Time, f *flow) subflow.Config {
 	f.tsOffset = cfg.TSOffset
 	cfg.MTU, cfg.SegmentMax = c.cfg.Path(cfg.Local.Addr(), cfg.Remote.Addr())
 	cfg.Room = c.roomFor(f)
+	if cfg.FastOpen = (subflow.FastOpen{}); f.join == nil {
+		cfg.FastOpen = c.cfg.FastOpen
+	}
 	return cfg
 }
 
 // usable reports whether a flow may carry new data.
 func (f *flow) usable() bool {
-	return f.phase == phaseUp && !f.leaving && f.tcp.CanSend()
+	return (f.phase == phaseUp || f.phase == phaseOpening && f.early) && !f.leaving && f.tcp.CanSend()
 }
 
 // live returns the number of flows that are up.
@@ -166,6 +173,8 @@ func (c *Conn) flowEvent(now mono.Time, f *flow, e subflow.Event) {
 func (c *Conn) flowUp(now mono.Time, f *flow) {
 	f.phase = phaseUp
 	f.tcp.SetRoom(c.roomFor(f))
+	c.synDataAcked(f)
+	c.snd.idle = false
 	if !c.connected {
 		c.connected = true
 		c.emit(Event{Kind: EventConnected})
@@ -187,6 +196,9 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 		return
 	}
 	c.remember(f, why)
+	if f.id == 0 {
+		c.opened = f.tcp.FastOpened()
+	}
 	wasUp := f.phase == phaseUp
 	useless := wasUp && why != reason.CloseCommand && c.cfg.OrphanTimeout >= 0 &&
 		c.awaitsDataAck() && (f.upAt == c.snd.una || !c.otherUsable(f))

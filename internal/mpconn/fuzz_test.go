@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/subflow"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
@@ -25,6 +26,8 @@ func FuzzConn(f *testing.F) {
 	f.Add([]byte{0x10, 0x01, 0x0a, 0x00, 0x00, 0xff, 0x02, 0x40, 0x01, 0xff, 0x0e, 0x01, 0x00, 0xff})
 	f.Add([]byte{0x92, 0x03, 0x05, 0x01, 0x0f, 0x02, 0x0e, 0x00, 0x03, 0x01, 0x02, 0xff, 0x10, 0x01})
 	f.Add([]byte{0x12, 0x07, 0x05, 0x01, 0x0a, 0x00, 0x00, 0xff, 0x11, 0x00, 0x02, 0x40, 0x0f, 0x81})
+	f.Add([]byte{0x12, 0x08, 0xa0, 0x14, 0x05, 0x01, 0x00, 0xff, 0x01, 0xff, 0x02, 0x60, 0x0a, 0x00, 0x00, 0xff})
+	f.Add([]byte{0x01, 0x18, 0xff, 0x06, 0x00, 0x40, 0x05, 0x01, 0x02, 0xff, 0x01, 0xff})
 	f.Add([]byte{0x12, 0x05, 0x01, 0x0a, 0x01, 0x00, 0xff, 0x02, 0x60, 0x0b, 0x00, 0x0c, 0x01})
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		if len(ops) > 400 {
@@ -38,6 +41,7 @@ type play struct {
 	*lab
 	ops   []byte
 	purse *purse // what the connections share; nil = no bound
+	fast  bool   // begins with data on the SYN
 }
 
 func newPlay(t *testing.T, ops []byte) *play {
@@ -56,6 +60,10 @@ func newPlay(t *testing.T, ops []byte) *play {
 		p.purse = &purse{left: 300_000}
 		p.a.cfg.Budget, p.b.cfg.Budget = p.purse, p.purse
 	}
+	if p.fast = more&8 != 0; p.fast {
+		p.a.cfg.FastOpen = subflow.FastOpen{Send: true, Cookie: wire.FastOpen{Len: 8}, MSS: 1460}
+		p.b.cfg.FastOpen.Take = more&16 == 0
+	}
 	for i, path := range p.paths {
 		path.delay = time.Duration(1+i*int(set>>6)*8) * time.Millisecond
 	}
@@ -72,13 +80,37 @@ func (p *play) next() byte {
 }
 
 func (p *play) run() {
-	p.connect()
+	p.begin()
 	for len(p.ops) > 0 && !p.a.conn.Closed() && !p.b.conn.Closed() {
 		p.op(p.next(), p.next())
 		p.check(p.a)
 		p.check(p.b)
 	}
 	p.finish()
+}
+
+// begin connects. A fast open loses some of the first five segments, and is
+// answered at once.
+func (p *play) begin() {
+	if !p.fast {
+		p.connect()
+		return
+	}
+	size, losses := int(p.next())*8, p.next()&0x1f
+	p.paths[0].box = func(*end, *wire.Segment) bool {
+		lost := losses&1 != 0
+		losses >>= 1
+		return !lost
+	}
+	p.dial()
+	p.a.write(size)
+	p.lab.run("connect", 2*time.Minute, func() bool {
+		if p.b.conn != nil && p.b.conn.Connected() && p.b.wrote == 0 {
+			p.b.write(size)
+		}
+		return p.a.conn.Connected() && p.b.conn != nil && p.b.conn.Connected()
+	})
+	p.paths[0].box = nil
 }
 
 // op plays one operation with its argument.

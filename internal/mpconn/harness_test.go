@@ -56,8 +56,8 @@ type end struct {
 	read   int // bytes read and found right
 	salt   byte
 	wrong  int // bytes read that a box altered; see tolerate
-	// tolerate lets altered bytes pass after a checksum has failed for good:
-	// from then on the stream is that of plain TCP.
+	// tolerate lets altered bytes pass once the connection has fallen back: from
+	// then on the stream is that of plain TCP.
 	tolerate bool
 	sent     []wire.Segment // headers of everything sent
 }
@@ -360,7 +360,7 @@ func (e *end) readAll() {
 		if p[i] == oracle(peer.salt, e.read+i) {
 			continue
 		}
-		if e.wrong++; !e.tolerate || e.conn.Fallback() != reason.FallbackChecksum {
+		if e.wrong++; !e.tolerate || e.conn.Fallback() == reason.FallbackNone {
 			e.lab.t.Fatalf("%s: byte %d is %#x, want %#x", e.name, e.read+i, p[i], oracle(peer.salt, e.read+i))
 		}
 	}

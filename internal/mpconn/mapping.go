@@ -11,7 +11,7 @@ import (
 
 // mapping binds n bytes at the offset data of the stream to the offset off of
 // one subflow's stream. The relative SSN of RFC 8684 is off+1, because the
-// SYN has number 0 (Section 3.3.1).
+// SYN has number 0 (Section 3.3.1), less what went along with the SYN.
 //
 // RFC 8684, Section 3.3.1: a mapping "MUST NOT" be changed once declared.
 type mapping struct {
@@ -145,17 +145,17 @@ func (c *Conn) bind(f *flow, data uint64, n int) *mapping {
 		}
 	}
 	m := mapping{off: f.tcp.Pushed(), data: data, n: n, dssLen: uint16(n)}
-	if c.checksum && c.mode == modeMPTCP {
-		m.checksum = c.checksumOf(&m)
+	if c.checksum && c.mode != modePlain {
+		m.checksum = c.checksumOf(f, &m)
 	}
 	f.out.push(m)
 	return f.out.last()
 }
 
 // checksumOf computes the DSS checksum of an outgoing mapping.
-func (c *Conn) checksumOf(m *mapping) uint16 {
+func (c *Conn) checksumOf(f *flow, m *mapping) uint16 {
 	views, _ := c.snd.q.Views(m.data, m.n, nil, nil)
-	return wire.DSSChecksum(wire.SumViews(views, 0), uint64(c.snd.dsn(m.data)), uint32(m.off+1), m.dssLen)
+	return wire.DSSChecksum(wire.SumViews(views, 0), uint64(c.snd.dsn(m.data)), f.lead.ssn(m.off), m.dssLen)
 }
 
 // flowAcked drops the mappings that a subflow has got acknowledged.
@@ -200,15 +200,21 @@ func (c *Conn) releaseMappings(f *flow) {
 	c.riderLost(f)
 }
 
-// putMapping adds the DSS of the mapping to a data segment, with the DATA_ACK.
-func (c *Conn) putMapping(seg *wire.Segment, m *mapping) {
-	c.putDataAck(seg)
+// putMapping adds the DSS of the mapping to a data segment, with the DATA_ACK,
+// once the peer's key is known: data that follows a fast open may come before.
+func (c *Conn) putMapping(f *flow, seg *wire.Segment, m *mapping) {
+	if c.mode == modeMPTCP {
+		c.putDataAck(seg)
+	} else {
+		seg.Has |= wire.OptDSS
+		seg.DSS = wire.DSS{}
+	}
 	d := &seg.DSS
 	// Numbers of 8 bytes: a fast connection may wrap 2^32 within an MSL
 	// (RFC 8684, Section 3.3.1), and the room is there.
 	d.Flags |= wire.DSSMap | wire.DSSDSN8
 	d.DSN = uint64(c.snd.dsn(m.data))
-	d.SSN = uint32(m.off + 1)
+	d.SSN = f.lead.ssn(m.off)
 	d.Len = m.dssLen
 	d.HasChecksum, d.Checksum = c.checksum, m.checksum
 }
@@ -251,5 +257,5 @@ const (
 // offsetOf returns the subflow offset of a relative SSN, near what is
 // expected next.
 func (f *flow) offsetOf(relSSN uint32) uint64 {
-	return seq.SSN(relSSN-1).Expand(0, f.got)
+	return seq.SSN(relSSN-1).Expand(0, f.got-f.lead.in) + f.lead.in
 }

@@ -12,7 +12,7 @@ import (
 // own, then whatever the subflows have to send, given new work by the
 // scheduler one range at a time.
 func (c *Conn) PollSegment(now mono.Time, seg *wire.Segment) bool {
-	for !c.over {
+	for !c.over && !c.held {
 		if c.pollControl(now, seg) {
 			return true
 		}
@@ -24,6 +24,7 @@ func (c *Conn) PollSegment(now mono.Time, seg *wire.Segment) bool {
 			f := c.flows[at]
 			seg.Reset()
 			f.tcp.SetReceiveWindow(c.window())
+			c.offerSYNData(f)
 			if r, ok := f.tcp.PollSegment(now, seg); ok {
 				c.cursor = at
 				c.decorate(f, seg, r)
@@ -63,6 +64,7 @@ func (c *Conn) decorate(f *flow, seg *wire.Segment, r subflow.Range) {
 		c.putReset(f, seg)
 	case seg.Flags&wire.SYN != 0:
 		c.putSYN(f, seg)
+		c.putSYNData(seg, r.Len)
 	case r.Len > 0:
 		c.putData(f, seg, r)
 	default:
@@ -81,12 +83,13 @@ func (c *Conn) putData(f *flow, seg *wire.Segment, r subflow.Range) {
 	seg.Payload, seg.Blocks = c.snd.q.Views(data, r.Len, seg.Payload, seg.Blocks)
 	c.stats.BytesSent += uint64(r.Len)
 	switch {
-	case c.mode == modeMPTCP && c.active && !c.joinable && f.join == nil && r.Off == 0 && r.Len == m.n:
+	case c.mode == modeMPTCP && c.active && !c.joinable && f.join == nil && r.Off == f.lead.out && r.Len == m.n:
 		// RFC 8684, Section 3.1: the first data repeats the keys until a DSS
 		// has proved that they arrived.
+		f.keysSent = true
 		c.putCapableData(seg, m)
-	case c.mode == modeMPTCP:
-		c.putMapping(seg, m)
+	case c.mode != modePlain:
+		c.putMapping(f, seg, m)
 		if f.riding {
 			c.putRiders(f, seg, r)
 		}
@@ -103,6 +106,7 @@ func (c *Conn) putACK(f *flow, seg *wire.Segment) {
 		c.putJoinACK(f, seg)
 	case f.phase != phaseUp:
 	case c.active && !c.joinable && f.join == nil:
+		f.keysSent = true
 		c.putCapable(seg, 2)
 	default:
 		c.putDataAck(seg)
@@ -130,6 +134,9 @@ func (c *Conn) pollDataFin(now mono.Time, seg *wire.Segment) bool {
 		return false
 	}
 	f := c.bestFlow(s.finOn)
+	if f != nil && c.active && !c.joinable && !f.keysSent {
+		return false // it would take the place of the third ACK, which has no DSS
+	}
 	if f == nil || !c.forceACK(now, f, seg, roomData) {
 		return false
 	}

@@ -54,7 +54,11 @@ func (c *Conn) assign(now mono.Time, lo, hi uint64, again bool) bool {
 		if d.Send&(1<<i) == 0 || c.view.Subflows[i].Room == 0 {
 			continue
 		}
-		sent = max(sent, c.give(now, f, lo, n, c.view.Subflows[i].Room, again))
+		given := c.give(now, f, lo, n, c.view.Subflows[i].Room, again)
+		if c.placed != nil && given > 0 {
+			c.placed(now, Placement{ID: f.id, Offset: lo, Len: given, Again: again, Reason: d.Reason})
+		}
+		sent = max(sent, given)
 	}
 	if sent == 0 {
 		return false
@@ -73,7 +77,7 @@ func (c *Conn) give(now mono.Time, f *flow, lo uint64, n, room int, again bool) 
 	mss := f.tcp.MSS()
 	_, segmentMax := c.cfg.Path(f.tcp.Local().Addr(), f.tcp.Remote().Addr())
 	most := max(segmentMax, mappingSegments*mss)
-	if f.join == nil && c.active && !c.joinable && c.mode == modeMPTCP && f.tcp.Pushed() == 0 {
+	if f.join == nil && c.active && !c.joinable && c.mode == modeMPTCP && f.tcp.Pushed() == f.lead.out {
 		// The mapping in MP_CAPABLE belongs to one segment.
 		most = mss
 	}

@@ -14,7 +14,7 @@ func (c *Conn) Write(_ mono.Time, p []byte) int {
 		return 0
 	}
 	c.snd.q.Append(p[:n])
-	c.snd.idle = false
+	c.snd.idle, c.held = false, false
 	return n
 }
 

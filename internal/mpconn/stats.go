@@ -38,6 +38,8 @@ type Info struct {
 	Subflows  int // up now
 	Opened    int // ever begun
 
+	SYNData int // bytes that went along with the SYN and were taken
+
 	Unsent      int    // bytes written, never sent
 	Unacked     int    // bytes sent, not DATA_ACKed
 	Readable    int    // bytes received in order, not read
@@ -59,7 +61,7 @@ func (c *Conn) Info() Info {
 	return Info{
 		State: c.State(), MPTCP: c.mode == modeMPTCP, Joinable: c.Joinable(), Checksum: c.checksum,
 		Fallback: c.fallback, Close: c.err, Token: c.localToken, PeerToken: c.remoteToken,
-		Subflows: c.live(), Opened: c.nextID,
+		Subflows: c.live(), Opened: c.nextID, SYNData: c.synData(),
 		Unsent: c.Unsent(), Unacked: int(s.nxt - min(s.una, s.nxt)),
 		Readable: c.rcv.q.Readable(), OutOfOrder: c.rcv.q.Buffered() - c.rcv.q.Readable(),
 		SendWindow: int(s.edge - min(s.nxt, s.edge)), Window: int(c.rcv.adv - min(c.rcv.adv, c.rcv.q.Next())),

@@ -16,6 +16,7 @@ const (
 	timerSchedule                    // the scheduler asked to be asked again
 	timerFastClose                   // an MP_FASTCLOSE is unanswered
 	timerSignal                      // an option that waits may be sent
+	timerHold                        // a SYN that is held has waited for data long enough
 	timerRepeat                      // an option may not have arrived
 )
 
@@ -76,6 +77,8 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 			c.closeTimeout(now)
 		case timerFastClose:
 			c.fastCloseTimeout(now)
+		case timerHold:
+			c.held = false
 		case timerRepeat:
 			c.repeatSignals(now)
 		case timerSchedule, timerSignal:
