@@ -299,7 +299,7 @@ func kernelDoes(lines ...string) func(*testing.T, *session) {
 func linkGoes(up bool, links ...int) func(*testing.T, *session) {
 	return func(t *testing.T, s *session) {
 		for _, i := range links {
-			require.NoError(t, s.host.SetLinkUp(s.links[i-1].Name(), up))
+			require.NoError(t, s.host.SetLinkUp(s.rig.links[i-1].Name(), up))
 		}
 	}
 }
