@@ -119,11 +119,11 @@ func (r *rig) addLink(t *testing.T, spec linkSpec) {
 	t.Helper()
 	i := len(r.links) + 1
 	name := fmt.Sprintf("tun%d", i)
-	tun, err := netstack.OpenTUN(netstack.TUNConfig{Name: name, In: spec.shape, Out: spec.shape, Seed: uint64(i)})
+	// Without offload the captures show what a wire would.
+	tun, err := netstack.OpenTUN(netstack.TUNConfig{Name: name, In: spec.shape, Out: spec.shape, Seed: uint64(i), NoOffload: true})
 	require.NoError(t, err)
 	r.links = append(r.links, tun)
-	addKernelAddress(t, spec.family.addr(i, kernel), spec.family.bits(), name)
-	ip(t, fmt.Sprintf("link set %s up", name))
+	addressLink(t, spec.family, i, name)
 	link := netstack.NewTap(tun, name, r.pcap)
 	if spec.box != nil {
 		link = spec.box(link)
@@ -148,6 +148,13 @@ func addKernelAddress(t *testing.T, a netip.Addr, bits int, device string) {
 		address += " nodad"
 	}
 	ip(t, address)
+}
+
+// addressLink gives the kernel its address on a link and brings it up.
+func addressLink(t *testing.T, f family, i int, name string) {
+	t.Helper()
+	addKernelAddress(t, f.addr(i, kernel), f.bits(), name)
+	ip(t, fmt.Sprintf("link set %s up", name))
 }
 
 // announce makes the kernel announce its address on each link after the first.
