@@ -3,30 +3,10 @@
 package interop
 
 import (
-	"net/netip"
 	"testing"
 
 	"github.com/gomptcp/gomptcp/mptcp"
 )
-
-// policy is a configuration with a path manager.
-func policy(name string) mptcp.Config {
-	f, err := mptcp.PathManagerByName(name)
-	if err != nil {
-		panic(err)
-	}
-	return mptcp.Config{PathManager: f}
-}
-
-// announcing is a configuration that announces our addresses of these numbers
-// instead of those that our host has.
-func announcing(numbers ...int) mptcp.Config {
-	var c mptcp.Config
-	for _, i := range numbers {
-		c.Announce = append(c.Announce, netip.AddrPortFrom(ipv4.addr(i, ours), 0))
-	}
-	return c
-}
 
 // joined is all that comes of n joins of the client.
 func joined(n int) []step { return []step{{want: joins(n, n, n), subflows: 1 + n}} }
