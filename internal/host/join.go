@@ -65,6 +65,12 @@ func (h *Host) Join(now mono.Time, c *Conn, seg *wire.Segment) (id int, ok bool)
 	h.joining++
 	h.counters.Joined++
 	h.count(MIBMPJoinSynRx)
+	if seg.Join.Backup {
+		h.count(MIBMPJoinSynBackupRx)
+	}
+	if seg.Dst.Port() != c.first.local.Port() {
+		h.count(MIBMPJoinPortSynRx)
+	}
 	return id, true
 }
 
