@@ -152,6 +152,12 @@ func (h *Host) sourcePort(now mono.Time, cfg *ConnConfig, local netip.Addr, want
 // local address, the local port, and the remote port, which is then that of
 // the first subflow.
 func (h *Host) Open(now mono.Time, c *Conn, a mpconn.OpenArgs) (id int, err error) {
+	id, err = h.open(now, c, a)
+	h.countJoinError(err)
+	return id, err
+}
+
+func (h *Host) open(now mono.Time, c *Conn, a mpconn.OpenArgs) (id int, err error) {
 	if a.Remote.Port() == 0 {
 		a.Remote = netip.AddrPortFrom(a.Remote.Addr(), c.first.remote.Port())
 	}

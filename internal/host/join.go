@@ -65,6 +65,12 @@ func (h *Host) Join(now mono.Time, c *Conn, seg *wire.Segment) (id int, ok bool)
 	c.joining = append(c.joining, id)
 	h.joining++
 	h.counters.Joined++
+	if seg.Join.Backup {
+		h.count(MIBMPJoinSynBackupRx)
+	}
+	if seg.Dst.Port() != c.first.local.Port() {
+		h.count(MIBMPJoinPortSynRx)
+	}
 	return id, true
 }
 

@@ -27,23 +27,35 @@ const (
 	MIBMPTCPRetrans                       // ranges sent again on another subflow
 	MIBMPJoinNoTokenFound                 // MP_JOIN SYNs with an unknown token
 	MIBMPJoinSynRx                        // SYNs with MP_JOIN; as they arrive
+	MIBMPJoinSynBackupRx                  // those taken that are as backup
 	MIBMPJoinSynAckRx                     // joins begun here whose SYN/ACK verified
+	MIBMPJoinSynAckBackupRx               // of these, those as backup
 	MIBMPJoinSynAckHMacFailure            // and whose did not
 	MIBMPJoinAckRx                        // joins begun by peers whose third ACK verified
 	MIBMPJoinAckHMacFailure               // and whose did not
 	MIBMPJoinRejected                     // joins with a known token that were refused
 	MIBMPJoinSynTx                        // joins begun here
+	MIBMPJoinSynTxBindErr                 // that found no free local port
+	MIBMPJoinSynTxConnectErr              // that found no route
+	MIBMPJoinPortSynRx                    // joins begun by peers at another port than the first subflow's
+	MIBMPJoinPortAckRx                    // of these, those whose third ACK verified
 	MIBDSSNotMatching                     // mappings that contradict others
 	MIBDSSCorruptionFallback              // connections that went plain after a wrong checksum
+	MIBDSSCorruptionReset                 // subflows that were reset for one
 	MIBInfiniteMapTx
 	MIBInfiniteMapRx
 	MIBDataCsumErr   // DSS checksums that did not hold
 	MIBNoDSSInWindow // mappings outside the window
+	MIBOFOQueueTail  // runs of payload received behind all others, beyond a hole
+	MIBOFOQueue      // runs of payload received beyond a hole
+	MIBDuplicateData // runs of payload received that brought nothing new
 	MIBAddAddr       // addresses that peers announced
 	MIBAddAddrTx
 	MIBEchoAdd // as they arrive
 	MIBEchoAddTx
-	MIBRmAddr // addresses that peers withdrew
+	MIBPortAdd     // announced with a port; as they arrive
+	MIBAddAddrDrop // valid announcements that were not taken
+	MIBRmAddr      // addresses that peers withdrew
 	MIBRmAddrTx
 	MIBRmSubflow // subflows ended because an address went away
 	MIBMPPrioTx
@@ -53,11 +65,14 @@ const (
 	MIBMPFastcloseTx
 	MIBMPFastcloseRx
 	MIBMPRstTx
-	MIBMPRstRx     // those with a reason
-	MIBMPCurrEstab // connections that speak MPTCP now
-	MIBBlackhole   // ways found that drop SYNs with MP_CAPABLE
+	MIBMPRstRx        // those with a reason
+	MIBSubflowStale   // subflows that did not answer in time
+	MIBSubflowRecover // and then did
+	MIBMPCurrEstab    // connections that speak MPTCP now
+	MIBBlackhole      // ways found that drop SYNs with MP_CAPABLE
 	MIBMPCapableDataFallback
 	MIBSimultConnectFallback
+	MIBFallbackFailed // signs of a path without MPTCP that came too late to fall back
 	MIBSyncookiesSent
 	MIBSyncookiesRecv
 	MIBSyncookiesFailed
@@ -75,12 +90,14 @@ var mibNames = [NumMIBs]string{
 	"MPCapableSYNRX", "MPCapableSYNTX", "MPCapableSYNACKRX", "MPCapableACKRX",
 	"MPCapableFallbackACK", "MPCapableFallbackSYNACK", "MPCapableSYNTXDrop", "MPCapableSYNTXDisabled",
 	"MPFallbackTokenInit", "MPTCPRetrans",
-	"MPJoinNoTokenFound", "MPJoinSynRx", "MPJoinSynAckRx", "MPJoinSynAckHMacFailure",
+	"MPJoinNoTokenFound", "MPJoinSynRx", "MPJoinSynBackupRx", "MPJoinSynAckRx", "MPJoinSynAckBackupRx", "MPJoinSynAckHMacFailure",
 	"MPJoinAckRx", "MPJoinAckHMacFailure", "MPJoinRejected", "MPJoinSynTx",
-	"DSSNotMatching", "DSSCorruptionFallback", "InfiniteMapTx", "InfiniteMapRx", "DataCsumErr", "NoDSSInWindow",
-	"AddAddr", "AddAddrTx", "EchoAdd", "EchoAddTx", "RmAddr", "RmAddrTx", "RmSubflow",
+	"MPJoinSynTxBindErr", "MPJoinSynTxConnectErr", "MPJoinPortSynRx", "MPJoinPortAckRx",
+	"DSSNotMatching", "DSSCorruptionFallback", "DSSCorruptionReset", "InfiniteMapTx", "InfiniteMapRx", "DataCsumErr", "NoDSSInWindow",
+	"OFOQueueTail", "OFOQueue", "DuplicateData",
+	"AddAddr", "AddAddrTx", "EchoAdd", "EchoAddTx", "PortAdd", "AddAddrDrop", "RmAddr", "RmAddrTx", "RmSubflow",
 	"MPPrioTx", "MPPrioRx", "MPFailTx", "MPFailRx", "MPFastcloseTx", "MPFastcloseRx", "MPRstTx", "MPRstRx",
-	"MPCurrEstab", "Blackhole", "MPCapableDataFallback", "SimultConnectFallback",
+	"SubflowStale", "SubflowRecover", "MPCurrEstab", "Blackhole", "MPCapableDataFallback", "SimultConnectFallback", "FallbackFailed",
 	"SyncookiesSent", "SyncookiesRecv", "SyncookiesFailed",
 	"TCPFastOpenActive", "TCPFastOpenActiveFail", "TCPFastOpenPassive", "TCPFastOpenPassiveFail",
 	"TCPFastOpenListenOverflow", "TCPFastOpenCookieReqd", "TCPFastOpenBlackhole",
@@ -147,6 +164,9 @@ func (t *tally) received(o *wire.Options) {
 	if o.Has&wire.OptAddAddr != 0 && o.AddAddr.Echo {
 		t.add(MIBEchoAdd, 1)
 	}
+	if o.Has&wire.OptAddAddr != 0 && !o.AddAddr.Echo && o.AddAddr.Port != 0 {
+		t.add(MIBPortAdd, 1)
+	}
 	if o.Has&wire.OptMPPrio != 0 {
 		t.add(MIBMPPrioRx, 1)
 	}
@@ -199,8 +219,25 @@ func (t *tally) totals(s *mpconn.Stats) {
 	}
 	t.add(MIBMPJoinSynAckRx, s.JoinsAnswered-t.seen.JoinsAnswered)
 	t.seen.JoinsAnswered = s.JoinsAnswered
+	if s.Oddities != t.seen.Oddities {
+		t.oddities(&s.Oddities)
+	}
 	t.dropped(s, reason.DropMapping, MIBDSSNotMatching)
 	t.dropped(s, reason.DropDataWindow, MIBNoDSSInWindow)
+}
+
+// oddities counts what is new among them.
+func (t *tally) oddities(o *mpconn.Oddities) {
+	seen := &t.seen.Oddities
+	t.add(MIBOFOQueue, o.OutOfOrder-seen.OutOfOrder)
+	t.add(MIBOFOQueueTail, o.OutOfOrderTail-seen.OutOfOrderTail)
+	t.add(MIBDuplicateData, o.Duplicates-seen.Duplicates)
+	t.add(MIBSubflowStale, o.Stale-seen.Stale)
+	t.add(MIBSubflowRecover, o.Recovered-seen.Recovered)
+	t.add(MIBAddAddrDrop, o.AddrsRefused-seen.AddrsRefused)
+	t.add(MIBFallbackFailed, o.FallbacksFailed-seen.FallbacksFailed)
+	t.add(MIBDSSCorruptionReset, o.ChecksumResets-seen.ChecksumResets)
+	*seen = *o
 }
 
 func (t *tally) dropped(s *mpconn.Stats, d reason.Drop, m MIB) {
@@ -235,6 +272,7 @@ func (h *Host) countEvent(c *Conn, e *mpconn.Event, joined bool) {
 		switch {
 		case joined:
 			h.count(MIBMPJoinAckRx)
+			h.countJoin(c, e, joined)
 		case e.ID == 0 && c.IsMPTCP():
 			h.setEstab(c, true)
 			if c.active {
@@ -242,6 +280,8 @@ func (h *Host) countEvent(c *Conn, e *mpconn.Event, joined bool) {
 			} else {
 				h.count(MIBMPCapableACKRX)
 			}
+		case e.ID != 0:
+			h.countJoin(c, e, joined)
 		}
 	case mpconn.EventSubflowLost:
 		switch {
@@ -265,6 +305,32 @@ func (h *Host) countEvent(c *Conn, e *mpconn.Event, joined bool) {
 		if e.Close == reason.CloseFastClose {
 			h.count(MIBMPFastcloseRx)
 		}
+	}
+}
+
+// countJoin counts what is particular about a join that came up.
+func (h *Host) countJoin(c *Conn, e *mpconn.Event, joined bool) {
+	if joined {
+		if e.Local.Port() != c.first.local.Port() {
+			h.count(MIBMPJoinPortAckRx)
+		}
+		return
+	}
+	h.subflows = c.AppendSubflows(h.subflows[:0])
+	for i := range h.subflows {
+		if s := &h.subflows[i]; s.ID == e.ID && s.PeerBackup {
+			h.count(MIBMPJoinSynAckBackupRx)
+		}
+	}
+}
+
+// countJoinError counts a join that could not begin.
+func (h *Host) countJoinError(err error) {
+	switch err {
+	case ErrNoPort, ErrAddrInUse:
+		h.count(MIBMPJoinSynTxBindErr)
+	case ErrNoRoute:
+		h.count(MIBMPJoinSynTxConnectErr)
 	}
 }
 

@@ -158,3 +158,34 @@ func TestTotalsSurviveTheirSubflows(t *testing.T) {
 	require.GreaterOrEqual(t, after.SegmentsSent, before.SegmentsSent)
 	require.GreaterOrEqual(t, after.SegmentsReceived, before.SegmentsReceived)
 }
+
+// What is particular about joins and announcements has counters of its own.
+func TestMIBOfParticularJoins(t *testing.T) {
+	l := newLab(t, host.Config{})
+	c, s := l.connect(config(t), l.listen(config(t), 0))
+	l.exchange(c, s)
+	_, err := l.client.Open(l.now, c, mpconn.OpenArgs{
+		Local: netip.AddrPortFrom(clientAddr2, 0), Remote: netip.AddrPortFrom(serverAddr, 8443), Backup: true,
+	})
+	require.NoError(t, err)
+	l.run()
+	for _, name := range []string{"MPJoinSynRx", "MPJoinSynBackupRx", "MPJoinPortSynRx", "MPJoinAckRx", "MPJoinPortAckRx"} {
+		require.Equal(t, uint64(1), l.server.mib()[name], name)
+	}
+	require.Zero(t, l.client.mib()["MPJoinSynAckBackupRx"])
+
+	_, err = l.client.Open(l.now, c, mpconn.OpenArgs{Remote: netip.AddrPortFrom(unroutable, 1)})
+	require.Error(t, err)
+	require.Equal(t, uint64(1), l.client.mib()["MPJoinSynTxConnectErr"])
+	taken := netip.AddrPortFrom(clientAddr2, c.AppendSubflows(nil)[1].Local.Port())
+	_, err = l.client.Open(l.now, c, mpconn.OpenArgs{Local: taken, Remote: netip.AddrPortFrom(serverAddr, 8443)})
+	require.Error(t, err)
+	require.Equal(t, uint64(1), l.client.mib()["MPJoinSynTxBindErr"])
+
+	require.True(t, s.Announce(l.now, netip.MustParseAddrPort("10.0.5.2:8080")))
+	require.True(t, s.Announce(l.now, netip.AddrPortFrom(clientAddr, 0))) // which is the client's own
+	l.run()
+	require.Equal(t, uint64(1), l.client.mib()["PortAdd"])
+	require.Equal(t, uint64(1), l.client.mib()["AddAddr"])
+	require.Equal(t, uint64(1), l.client.mib()["AddAddrDrop"])
+}

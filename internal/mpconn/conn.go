@@ -107,6 +107,7 @@ type recvSide struct {
 	buffer   buffer
 	round    round
 	q        *stream.RecvQ // by offset
+	high     uint64        // end of what was ever received
 	adv      uint64        // right edge advertised; never moves left
 	fin      uint64        // offset of the DATA_FIN
 	hasFin   bool

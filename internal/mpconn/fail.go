@@ -50,6 +50,9 @@ func (c *Conn) checksumFailed(now mono.Time, f *flow, m *mapping) {
 // failByReset closes a subflow with a RST that carries MP_FAIL.
 func (c *Conn) failByReset(now mono.Time, f *flow) {
 	f.fail.onReset, f.fail.waiting, f.fail.due, f.fail.retry = true, false, false, 0
+	if f.fail.noticed {
+		c.stats.ChecksumResets++
+	}
 	c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
 }
 

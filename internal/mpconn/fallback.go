@@ -55,6 +55,7 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 	if !inLine {
 		// What the subflow carries is not the stream in order: going on would
 		// deliver wrong bytes.
+		c.stats.FallbacksFailed++
 		c.abort(now, reason.CloseLocalReset)
 		return
 	}
@@ -119,6 +120,7 @@ func (c *Conn) checkProof(now mono.Time, f *flow, seg *wire.Segment) {
 	case f.join != nil || c.otherUsable(f):
 		// The same section: on a later subflow "the host MUST close the subflow
 		// with a RST"; once there are several, the first is treated alike.
+		c.stats.FallbacksFailed++
 		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
 	}
 }
@@ -170,6 +172,7 @@ func (c *Conn) unmapped(now mono.Time, f *flow) {
 	// of data without one, the subflow SHOULD be reset. Section 3.7: with the
 	// code for middlebox interference. The longest mapping has passed before.
 	if f.got-f.heldFrom() >= min(uint64(c.rcv.buffer.limit)/2, maxMapping) {
+		c.stats.FallbacksFailed++
 		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
 	}
 }

@@ -161,6 +161,9 @@ func (c *Conn) flowEvent(now mono.Time, f *flow, e subflow.Event) {
 	case subflow.EventTimeout:
 		c.flowTimeout(now, f)
 	case subflow.EventRecovered:
+		if f.stale {
+			c.stats.Recovered++
+		}
 		f.stale = false
 	case subflow.EventTimeWait:
 		c.removeFlow(now, f, reason.CloseDone, &e.TimeWait)

@@ -196,6 +196,7 @@ func (c *Conn) deliver(f *flow, off uint64, views [][]byte, owner wire.Owner) {
 		c.stats.BytesReceived += uint64(fresh)
 		c.rcv.late = c.rcv.late || c.userClosed && fresh > 0
 		c.stats.BytesDuplicate += uint64(n - fresh)
+		c.countPlace(off, n, fresh, next)
 		if fresh < n {
 			c.drop(reason.DropDuplicateData)
 		}
@@ -210,6 +211,21 @@ func (c *Conn) deliver(f *flow, off uint64, views [][]byte, owner wire.Owner) {
 	if c.rcv.discard {
 		c.rcv.q.Discard(c.rcv.q.Readable())
 	}
+}
+
+// countPlace counts where a run of n bytes, of which some were fresh, came to
+// lie; next was the first byte missing before.
+func (c *Conn) countPlace(off uint64, n, fresh int, next uint64) {
+	switch {
+	case fresh == 0:
+		c.stats.Duplicates++
+	case off > next:
+		c.stats.OutOfOrder++
+		if off >= c.rcv.high {
+			c.stats.OutOfOrderTail++
+		}
+	}
+	c.rcv.high = max(c.rcv.high, off+uint64(n))
 }
 
 // Read copies received bytes to p and returns how many.

@@ -62,6 +62,9 @@ func (c *Conn) dueAgain() (lo, hi uint64, ok bool) {
 func (c *Conn) flowTimeout(_ mono.Time, f *flow) {
 	first := !f.stale
 	f.stale = true
+	if first {
+		c.stats.Stale++
+	}
 	if !first || c.mode == modePlain || !c.otherUsable(f) {
 		return
 	}

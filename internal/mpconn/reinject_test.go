@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
 // Bytes that a subflow acknowledged before it died, but that never were
@@ -49,4 +51,47 @@ func TestDataTimerWaitsForSlowPath(t *testing.T) {
 	l.idle(5 * time.Second)
 	require.NotZero(t, l.a.conn.AppendSubflows(nil)[1].TCP.BytesSent)
 	require.Zero(t, l.a.conn.Info().Stats.BytesReinjected)
+}
+
+// Oddities are counted once for each time they happen.
+func TestOddities(t *testing.T) {
+	l := newLab(t, 1, 2)
+	l.connect()
+	l.prove()
+	l.join(1)
+	l.run("join", time.Second, func() bool { return l.b.count(EventSubflowUp) == 2 })
+	require.Zero(t, l.b.conn.Info().Stats.Oddities)
+
+	// The first segment is lost, all others pass: on the other path they are
+	// out of order, each behind the one before.
+	lost := false
+	l.paths[0].box = func(from *end, seg *wire.Segment) bool {
+		if from == l.a && seg.PayloadLen() > 0 && !lost {
+			lost = true
+			return false
+		}
+		return true
+	}
+	l.paths[1].delay = 30 * time.Millisecond
+	l.transfer(l.a, l.b, 40_000, time.Minute, nil)
+	l.idle(time.Second)
+	got := l.b.conn.Info().Stats
+	require.True(t, lost)
+	require.NotZero(t, got.OutOfOrder)
+	require.Equal(t, got.OutOfOrder, got.OutOfOrderTail, "nothing came between")
+	require.Zero(t, got.Duplicates)
+
+	// A path that is silent for a while goes stale once, and recovers once;
+	// what was reinjected comes twice.
+	l.paths[0].box = nil
+	l.paths[0].down = true
+	l.transfer(l.a, l.b, 100_000, time.Minute, nil)
+	require.EqualValues(t, 1, l.a.conn.Info().Stats.Stale)
+	require.Zero(t, l.a.conn.Info().Stats.Recovered)
+	l.paths[0].down = false
+	l.idle(20 * time.Second)
+	require.EqualValues(t, 1, l.a.conn.Info().Stats.Stale)
+	require.EqualValues(t, 1, l.a.conn.Info().Stats.Recovered)
+	require.NotZero(t, l.b.conn.Info().Stats.Duplicates)
+	require.Zero(t, l.a.conn.Info().Stats.FallbacksFailed)
 }

@@ -52,6 +52,7 @@ func (c *Conn) handleAddAddr(now mono.Time, f *flow, o *wire.AddAddr) {
 		// Without an echo the peer repeats it, which is of use when it came
 		// too early.
 		c.drop(why)
+		c.stats.AddrsRefused++
 		return
 	}
 	if len(c.addrs.echoes) < maxEchoes {

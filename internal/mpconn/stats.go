@@ -19,6 +19,19 @@ type Stats struct {
 	ChecksumErrors  uint64 // DSS checksums that did not hold
 	JoinsAnswered   uint64 // SYN/ACKs to joins begun here whose HMAC verified
 	Drops           [reason.NumDrops]uint64
+	Oddities
+}
+
+// Oddities are totals of what is not the rule.
+type Oddities struct {
+	OutOfOrder      uint64 // runs of payload received beyond a hole
+	OutOfOrderTail  uint64 // of these, those behind all others
+	Duplicates      uint64 // runs of payload received that brought nothing new
+	Stale           uint64 // subflows that did not answer in time
+	Recovered       uint64 // and then did
+	AddrsRefused    uint64 // valid announcements of addresses that were not taken
+	FallbacksFailed uint64 // signs of a path without MPTCP when it was too late to fall back
+	ChecksumResets  uint64 // subflows reset for that
 }
 
 // Totals returns the totals up to now. They change with the connection and
