@@ -253,6 +253,9 @@ func TestAnnounceMeetsWithdraw(t *testing.T) {
 		l.b.conn.Withdraw(l.now, target)
 		sent := len(l.b.carrying(wire.OptAddAddr))
 		require.LessOrEqual(t, sent, maxAnnounceTry)
+		if at%2 == 0 {
+			require.Equal(t, 1, sent, "it was echoed")
+		}
 		l.b.pump()
 		l.idle(30 * time.Second)
 		require.Len(t, l.b.carrying(wire.OptAddAddr), sent, "after %d ms", at*100)

@@ -63,7 +63,7 @@ func TestMappingSanity(t *testing.T) {
 }
 
 // RFC 8684, Section 3.8: data right of the window is dropped without DATA_ACK,
-// also a DATA_FIN; far left it is a duplicate.
+// also a DATA_FIN; far left it is a duplicate. Guard: deliver's bound.
 func TestOutsideDataWindow(t *testing.T) {
 	l := newLab(t, 2, 2)
 	l.b.cfg.ReadBuffer = 100_000
@@ -142,7 +142,7 @@ func TestShortNumbersWrap(t *testing.T) {
 
 // The answers of a join must be MP_JOIN options of the right form: with any
 // other, and whatever its fields say, the subflow does not come up on either
-// side.
+// side. Guards: joinSYNACK and joinThirdACK ask for the option and its form.
 func TestJoinAnsweredByOtherOptions(t *testing.T) {
 	for _, opt := range []wire.OptionSet{
 		wire.OptMPCapable, wire.OptDSS, wire.OptAddAddr, wire.OptRemoveAddr, wire.OptMPPrio, wire.OptMPFail, wire.OptFastClose, wire.OptMPTCPRst,
@@ -206,7 +206,8 @@ func TestCloseMeetsJoin(t *testing.T) {
 }
 
 // Falling back on connect, while at once timers fire: offsets are counted from
-// the start, so that there is none that could still be unset.
+// the start, so that there is none that could still be unset. That is the
+// guard: what Linux learns at the handshake is 0 here from the beginning.
 func TestEarlyFallbackAndTimers(t *testing.T) {
 	for n := range 8 {
 		l := newLab(t, 5, 1)
@@ -249,7 +250,8 @@ func TestChecksumPresence(t *testing.T) {
 }
 
 // A path MTU that changes cuts what is sent again differently; the mappings
-// stay.
+// stay. The guard, that no segment crosses the border of a Push, has its test in
+// package subflow.
 func TestMappingsSurviveSmallerMTU(t *testing.T) {
 	l := joined(t, 4)
 	for _, p := range l.paths {

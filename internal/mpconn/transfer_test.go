@@ -122,11 +122,13 @@ func TestDataLevelRetransmission(t *testing.T) {
 }
 
 // A reader that stops closes the window; one that resumes opens it, also when
-// the window update is lost.
+// the window update is lost. Guard: setBlocked, without which nothing but a
+// keepalive, off here, would ask.
 func TestZeroWindow(t *testing.T) {
 	for _, lose := range []bool{false, true} {
 		l := newLab(t, 5, 2)
 		l.b.cfg.ReadBuffer = 60_000
+		l.a.cfg.Subflow.KeepAlive.Idle, l.b.cfg.Subflow.KeepAlive.Idle = -1, -1
 		l.connect()
 		l.prove()
 		l.join(1)

@@ -11,6 +11,8 @@ import (
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
+// No segment holds bytes of two mappings. Guards: Push notes the border, and
+// output.go and mtuprobe.go end what they cut there.
 func TestSegmentsNeverCrossABorder(t *testing.T) {
 	h := newEstablished(t)
 	h.push(1500)

@@ -97,6 +97,7 @@ func profiles() map[string]wire.Options {
 // Every combination of options in several forms, with and without payload: the
 // header has at most 60 bytes and whole words, says exactly what Fit kept, holds
 // no two options that must not share, and nothing was left out without need.
+// Guards: fit's count of the room left, and conflicts.
 func TestFitAndBuildEveryCombination(t *testing.T) {
 	for name, profile := range profiles() {
 		for _, payload := range [][][]byte{nil, {[]byte("x")}} {

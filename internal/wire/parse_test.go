@@ -179,7 +179,8 @@ func TestParseTakesFirstCopy(t *testing.T) {
 	require.Equal(t, wire.OptMPPrio, seg.Bad)
 }
 
-// Parse into a used segment leaves nothing of its earlier options.
+// Parse into a used segment leaves nothing of its earlier options. Guard: the
+// Reset at its beginning.
 func TestParseForgetsEarlierOptions(t *testing.T) {
 	seg := parse(t, unhex("020405b4 1e045102"))
 	require.Equal(t, reason.DropNone, wire.Parse(header(nil), seg))
