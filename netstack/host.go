@@ -90,7 +90,7 @@ func New(cfg Config) (*Host, error) {
 	}
 	to := &adapter{routes: make(map[path]*stack.Route)}
 	to.locals.Store(new([]mptcp.LocalAddr))
-	to.pipes.Store(new(map[tcpip.NICID]*PipeEnd))
+	to.own.Store(new(map[tcpip.NICID]ownLink))
 	to.gvisor = stack.New(stack.Options{
 		NetworkProtocols: []stack.NetworkProtocolFactory{
 			// Without options IPv6 does no duplicate address detection: addresses
@@ -139,7 +139,7 @@ func (h *Host) AddLink(cfg LinkConfig) error {
 		return fmt.Errorf("link %q: %w", cfg.Name, err)
 	}
 	h.links = append(h.links, l)
-	h.knowPipes()
+	h.knowOwn()
 	h.announce(l, true)
 	return nil
 }
@@ -269,7 +269,7 @@ func (h *Host) RemoveLink(name string) error {
 		return fmt.Errorf("link %q: no such link", name)
 	}
 	h.links = slices.DeleteFunc(h.links, func(o *hostLink) bool { return o == l })
-	h.knowPipes()
+	h.knowOwn()
 	h.unplug(l)
 	if l.up {
 		h.announce(l, false)
@@ -283,16 +283,17 @@ func (h *Host) unplug(l *hostLink) {
 	l.Link.Wait()
 }
 
-// knowPipes tells the adapter which links are pipes. Called with admin held.
-func (h *Host) knowPipes() {
-	pipes := make(map[tcpip.NICID]*PipeEnd)
+// knowOwn tells the adapter which links are of this package's making, and
+// these whose they are. Called with admin held.
+func (h *Host) knowOwn() {
+	own := make(map[tcpip.NICID]ownLink)
 	for _, l := range h.links {
-		if p, ok := l.Link.(*PipeEnd); ok {
-			pipes[l.nic] = p
-			p.host.Store(&h.to.gatherer)
+		if o, ok := l.Link.(ownLink); ok {
+			o.belong(&h.to.gatherer)
+			own[l.nic] = o
 		}
 	}
-	h.to.pipes.Store(&pipes)
+	h.to.own.Store(&own)
 }
 
 // announce tells the adapter and the mptcp.Stack that the addresses of a link

@@ -37,7 +37,7 @@ func (a *adapter) receive(id stack.TransportEndpointID, pkt *stack.PacketBuffer)
 	in.views, in.held = dataOf(pkt, in.views, in.held)
 	// RFC 9293, Section 3.1: "The sender MUST generate [the checksum] and the
 	// receiver MUST check it".
-	if !pkt.RXChecksumValidated && wire.TCPChecksum(src, dst, tcp, in.views) != 0 {
+	if !pkt.RXChecksumValidated && !pkt.GSOOptions.NeedsCsum && wire.TCPChecksum(src, dst, tcp, in.views) != 0 {
 		a.stats.ChecksumErrors.Increment()
 		in.free()
 		return
@@ -51,6 +51,7 @@ func (a *adapter) receive(id stack.TransportEndpointID, pkt *stack.PacketBuffer)
 		Payload: in.views,
 		Owner:   pkt.IncRef(),
 		ECN:     uint8(ecnOf(pkt.NetworkHeader().Slice())),
+		SegSize: int(pkt.GSOOptions.MSS),
 	}
 	a.gatherer.add(in)
 }

@@ -40,13 +40,13 @@ type PipeEnd struct {
 	out         *shaper // towards peer
 	offload     bool
 	checksum    bool
-	corruptible atomic.Bool              // out corrupts packets
-	host        atomic.Pointer[gatherer] // of the Host that the end belongs to; nil = none
+	corruptible atomic.Bool // out corrupts packets
 }
 
 var (
 	_ stack.LinkEndpoint = (*PipeEnd)(nil)
 	_ stack.GSOEndpoint  = (*PipeEnd)(nil)
+	_ ownLink            = (*PipeEnd)(nil)
 )
 
 // NewPipe returns the two ends of an in-process link. Give each to the AddLink
@@ -59,8 +59,8 @@ func NewPipe(cfg PipeConfig) (a, b *PipeEnd) {
 	}
 	a, b = newPipeEnd(cfg), newPipeEnd(cfg)
 	a.peer, b.peer = b, a
-	a.out = newShaper(cfg.AB, cfg.Seed, 0, b.inject)
-	b.out = newShaper(cfg.BA, cfg.Seed, 1, a.inject)
+	a.out = newShaper(cfg.AB, cfg.Seed, 0, b.receive)
+	b.out = newShaper(cfg.BA, cfg.Seed, 1, a.receive)
 	a.corruptible.Store(cfg.AB.Corrupt > 0)
 	b.corruptible.Store(cfg.BA.Corrupt > 0)
 	return a, b
@@ -117,13 +117,31 @@ func (e *PipeEnd) SupportedGSO() stack.SupportedGSO {
 // GSOMaxSize returns the largest super-segment in bytes, IP header included.
 func (e *PipeEnd) GSOMaxSize() uint32 { return math.MaxUint16 }
 
+// sums reports whether packets have checksums.
+func (e *PipeEnd) sums() bool { return e.Capabilities()&stack.CapabilityTXChecksumOffload == 0 }
+
+func (e *PipeEnd) takesWhole() bool { return e.offload || e.out.perfect.Load() }
+
+func (e *PipeEnd) far() *gatherer {
+	if !e.out.perfect.Load() {
+		return nil
+	}
+	return e.peer.host.Load()
+}
+
+// receive takes packets from the other end.
+func (e *PipeEnd) receive(pkts []*stack.PacketBuffer) { e.arrive(pkts, !e.sums()) }
+
 // WritePackets sends packets to the other end.
 func (e *PipeEnd) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) {
-	sums := e.Capabilities()&stack.CapabilityTXChecksumOffload == 0
+	sums := e.sums()
+	whole := e.offload && e.out.perfect.Load()
+	b := burstPool.Get().(*burst)
+	defer b.free()
 	for _, pkt := range pkts.AsSlice() {
 		super := pkt.GSOOptions.Type != stack.GSONone
-		if super && !e.out.perfect.Load() {
-			cut(pkt, sums, e.out.send)
+		if super && !whole {
+			b.pkts = cut(pkt, sums, b.pkts)
 			continue
 		}
 		if super && sums {
@@ -132,8 +150,10 @@ func (e *PipeEnd) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) {
 		}
 		in := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: pkt.ToBuffer()})
 		in.NetworkProtocolNumber = pkt.NetworkProtocolNumber
-		e.out.send(in)
+		in.GSOOptions.MSS = pkt.GSOOptions.MSS
+		b.pkts = append(b.pkts, in)
 	}
+	e.out.send(b.pkts)
 	return pkts.Len(), nil
 }
 

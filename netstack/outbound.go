@@ -18,6 +18,10 @@ import (
 // super-segment.
 const maxHeaders = header.IPv4MaximumHeaderSize + header.TCPHeaderMaximumSize
 
+// maxWhole is the most bytes of a super-segment, its IP header included: what
+// the length field of IPv4 can say.
+const maxWhole = 1<<16 - 1
+
 // maxRoutes bounds the cache of routes; beyond it, it starts anew.
 const maxRoutes = 4096
 
@@ -30,8 +34,8 @@ type adapter struct {
 
 	gatherer gatherer // of inbound packets; its deliver is set before the first
 
-	// pipes are the pipes among the links, by their number.
-	pipes  atomic.Pointer[map[tcpip.NICID]*PipeEnd]
+	// own are the links of this package's making, by their number.
+	own    atomic.Pointer[map[tcpip.NICID]ownLink]
 	locals atomic.Pointer[[]mptcp.LocalAddr]
 
 	mu     sync.RWMutex
@@ -39,6 +43,18 @@ type adapter struct {
 }
 
 var _ mptcp.Network = (*adapter)(nil)
+
+// ownLink is a link that knows hosts.
+type ownLink interface {
+	// belong says whose link it is.
+	belong(to *gatherer)
+	// takesWhole reports whether super-segments may be written to it, whether
+	// or not it offers that to all: it passes them on, or cuts them.
+	takesWhole() bool
+	// far returns what receives at the other end before a write returns; nil if
+	// nothing does.
+	far() *gatherer
+}
 
 // path is a local and a remote address.
 type path struct{ local, remote netip.Addr }
@@ -114,8 +130,8 @@ func (a *adapter) Path(local, remote netip.Addr) (mptcp.PathInfo, bool) {
 	}
 	defer r.Release()
 	info := mptcp.PathInfo{MTU: int(r.MTU())}
-	if r.HasHostGSOCapability() {
-		info.SegmentMax = int(r.GSOMaxSize()) - maxHeaders
+	if a.takesWhole(r) {
+		info.SegmentMax = maxWhole - maxHeaders
 	}
 	return info, true
 }
@@ -168,14 +184,23 @@ func (a *adapter) sendRun(on path, run []mptcp.Packet) {
 	}
 }
 
-// far returns what receives at the other end of a perfect pipe; nil if the
-// route does not lead over one.
-func (a *adapter) far(r *stack.Route) *gatherer {
-	pipe := (*a.pipes.Load())[r.OutgoingNIC()]
-	if pipe == nil || !pipe.out.perfect.Load() {
-		return nil
+// takesWhole reports whether super-segments may be sent over the route: the link
+// takes them, or is one of ours that cuts them itself.
+func (a *adapter) takesWhole(r *stack.Route) bool {
+	if r.HasHostGSOCapability() {
+		return true
 	}
-	return pipe.peer.host.Load()
+	l := (*a.own.Load())[r.OutgoingNIC()]
+	return l != nil && l.takesWhole()
+}
+
+// far returns what receives at the other end of a route before a write to it
+// returns; nil if nothing does.
+func (a *adapter) far(r *stack.Route) *gatherer {
+	if l := (*a.own.Load())[r.OutgoingNIC()]; l != nil {
+		return l.far()
+	}
+	return nil
 }
 
 // send sends one packet, cut if the link can't take it whole. It returns false
@@ -193,7 +218,7 @@ func (a *adapter) send(r *stack.Route, p *mptcp.Packet) bool {
 	switch {
 	case size <= most && (p.SegSize == 0 || size <= p.SegSize):
 		return a.write(r, p, stack.GSO{})
-	case p.SegSize > 0 && p.SegSize <= most && r.HasHostGSOCapability() && size+maxHeaders <= int(r.GSOMaxSize()):
+	case p.SegSize > 0 && p.SegSize <= most && size+maxHeaders <= maxWhole && a.takesWhole(r):
 		return a.write(r, p, gsoOf(r, p.SegSize))
 	}
 	return a.sendCut(r, p, most)
@@ -230,7 +255,7 @@ func gsoOf(r *stack.Route, size int) stack.GSO {
 		CsumOffset: header.TCPChecksumOffset,
 		MSS:        uint16(size),
 		L3HdrLen:   header.IPv4MinimumSize,
-		MaxSize:    r.GSOMaxSize(),
+		MaxSize:    maxWhole,
 	}
 	if r.NetProto() == header.IPv6ProtocolNumber {
 		gso.Type, gso.L3HdrLen = stack.GSOTCPv6, header.IPv6MinimumSize

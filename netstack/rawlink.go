@@ -15,7 +15,8 @@ const defaultMTU = 1500
 // rawLink is what links without a link-layer header have in common: the part
 // of stack.LinkEndpoint that says so, the MTU, and the way into the stack.
 type rawLink struct {
-	mtu atomic.Uint32
+	mtu  atomic.Uint32
+	host atomic.Pointer[gatherer] // of the Host that the link belongs to; nil = none
 
 	mu         sync.RWMutex
 	dispatcher stack.NetworkDispatcher // guarded by mu; nil = not attached
@@ -63,6 +64,29 @@ func (l *rawLink) IsAttached() bool {
 	return l.dispatcher != nil
 }
 
+// belong tells the link which Host it belongs to.
+func (l *rawLink) belong(to *gatherer) { l.host.Store(to) }
+
+// arrive hands inbound packets to the stack and gives up the caller's
+// references. Those for a Host come merged and as one batch; with trusted their
+// checksums need no verification.
+func (l *rawLink) arrive(pkts []*stack.PacketBuffer, trusted bool) {
+	host := l.host.Load()
+	if host == nil || len(pkts) == 1 {
+		for _, pkt := range pkts {
+			l.inject(pkt)
+		}
+		return
+	}
+	c := coalescerPool.Get().(*coalescer)
+	defer c.free()
+	host.hold()
+	defer host.release()
+	for _, pkt := range c.merge(pkts, trusted) {
+		l.inject(pkt)
+	}
+}
+
 // inject hands an inbound packet to the stack and gives up the caller's
 // reference.
 func (l *rawLink) inject(pkt *stack.PacketBuffer) {
@@ -73,6 +97,18 @@ func (l *rawLink) inject(pkt *stack.PacketBuffer) {
 		d.DeliverNetworkPacket(proto, pkt)
 	}
 	pkt.DecRef()
+}
+
+// burst is memory for packets on their way through a link.
+type burst struct{ pkts []*stack.PacketBuffer }
+
+var burstPool = sync.Pool{New: func() any { return new(burst) }}
+
+// free gives the memory back; the packets are others' by now.
+func (b *burst) free() {
+	clear(b.pkts)
+	b.pkts = b.pkts[:0]
+	burstPool.Put(b)
 }
 
 // versionOf returns the network protocol that an inbound packet is known to

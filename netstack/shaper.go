@@ -39,7 +39,7 @@ const maxInFlight = 256 << 20
 // them and hands over, when it fires, all that are due, so that a late timer
 // costs a burst and no throughput.
 type shaper struct {
-	deliver func(*stack.PacketBuffer) // takes over the packet
+	deliver func([]*stack.PacketBuffer) // takes over the packets, not the slice
 	origin  time.Time
 
 	perfect atomic.Bool // nothing to do but to deliver
@@ -58,7 +58,7 @@ type shaper struct {
 	closed  bool        // guarded by mu
 }
 
-func newShaper(shape Shape, seed, stream uint64, deliver func(*stack.PacketBuffer)) *shaper {
+func newShaper(shape Shape, seed, stream uint64, deliver func([]*stack.PacketBuffer)) *shaper {
 	s := &shaper{
 		deliver: deliver,
 		origin:  time.Now(),
@@ -124,41 +124,50 @@ func (s *shaper) snapshot() LinkStats {
 	return st
 }
 
-// send takes over an inbound packet of the far end and brings it there.
-func (s *shaper) send(pkt *stack.PacketBuffer) {
+// send takes over inbound packets of the far end, not the slice, and brings
+// them there.
+func (s *shaper) send(pkts []*stack.PacketBuffer) {
 	if s.perfect.Load() {
-		s.arrive(pkt)
+		s.arrive(pkts)
 		return
 	}
+	for i := range pkts {
+		if s.carry(&pkts[i]) {
+			s.arrive(pkts[i : i+1])
+		}
+	}
+}
+
+// carry has one packet treated as the model says, which may change it. It
+// reports whether the packet arrives now.
+func (s *shaper) carry(pkt **stack.PacketBuffer) bool {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	now := s.now()
-	v := s.offer(now, pkt)
+	v := s.offer(now, *pkt)
 	if v.Drop != link.Delivered {
 		s.countDrop(v.Drop)
-		s.mu.Unlock()
-		pkt.DecRef()
-		return
+		(*pkt).DecRef()
+		return false
 	}
 	if v.Mark {
 		s.stats.Marked++
-		pkt = marked(pkt)
+		*pkt = marked(*pkt)
 	}
 	if v.Duplicate.Set() {
 		s.stats.Duplicated++
-		s.push(v.Duplicate, pkt.Clone())
+		s.push(v.Duplicate, (*pkt).Clone())
 	}
 	if v.Corrupt >= 0 {
 		s.stats.Corrupted++
-		pkt = corrupted(pkt, v.Corrupt)
+		*pkt = corrupted(*pkt, v.Corrupt)
 	}
 	if v.DeliverAt <= now && s.queue.len() == 0 && !s.running {
-		s.mu.Unlock()
-		s.arrive(pkt)
-		return
+		return true
 	}
-	s.push(v.DeliverAt, pkt)
+	s.push(v.DeliverAt, *pkt)
 	s.arm(now)
-	s.mu.Unlock()
+	return false
 }
 
 // offer asks the model about a packet. Called with mu held.
@@ -172,11 +181,15 @@ func (s *shaper) offer(now mono.Time, pkt *stack.PacketBuffer) link.Verdict {
 	return s.model.Offer(now, pkt.Size(), capable(pkt))
 }
 
-// arrive hands a packet over at the far end.
-func (s *shaper) arrive(pkt *stack.PacketBuffer) {
-	s.packets.Add(1)
-	s.bytes.Add(uint64(pkt.Size()))
-	s.deliver(pkt)
+// arrive hands packets over at the far end.
+func (s *shaper) arrive(pkts []*stack.PacketBuffer) {
+	bytes := 0
+	for _, pkt := range pkts {
+		bytes += pkt.Size()
+	}
+	s.packets.Add(uint64(len(pkts)))
+	s.bytes.Add(uint64(bytes))
+	s.deliver(pkts)
 }
 
 // countDrop is called with mu held.
@@ -226,13 +239,29 @@ func (s *shaper) fire() {
 		return
 	}
 	s.running = true
-	for s.queue.len() > 0 && s.queue.first() <= s.now() {
-		pkt := s.queue.pop()
-		s.held -= pkt.Size()
+	b := burstPool.Get().(*burst)
+	for s.due(b) {
 		s.mu.Unlock()
-		s.arrive(pkt)
+		s.arrive(b.pkts)
 		s.mu.Lock()
+		b.pkts = b.pkts[:0]
 	}
+	b.free()
 	s.running = false
 	s.arm(s.now())
+}
+
+// burstMost is how many packets that are due at once are handed over together.
+const burstMost = 64
+
+// due moves packets that are due from the queue to an empty burst, and reports
+// whether there are any. Called with mu held.
+func (s *shaper) due(b *burst) bool {
+	now := s.now()
+	for s.queue.len() > 0 && s.queue.first() <= now && len(b.pkts) < burstMost {
+		pkt := s.queue.pop()
+		s.held -= pkt.Size()
+		b.pkts = append(b.pkts, pkt)
+	}
+	return len(b.pkts) > 0
 }

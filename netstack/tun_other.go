@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !darwin && !windows && !freebsd && !openbsd
 
 package netstack
 
@@ -8,6 +8,6 @@ import (
 	"runtime"
 )
 
-func openDevice(string, int) (device, string, int, error) {
-	return nil, "", 0, fmt.Errorf("no tun links on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+func openDevice(*TUNConfig) (device, opened, error) {
+	return nil, opened{}, fmt.Errorf("no tun links on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

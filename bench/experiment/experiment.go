@@ -30,6 +30,9 @@ type Experiment struct {
 type Options struct {
 	Quick   bool    // fewer points, shorter runs: at most 12 seconds of processor time in all
 	Profile Profile // what the hosts are like
+	// TraceDir is where units that offer traces put them; "" = nowhere. It has
+	// no influence on outcomes.
+	TraceDir string
 }
 
 // Pick returns quick in a quick run and full in a full one.

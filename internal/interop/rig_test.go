@@ -93,21 +93,28 @@ func newRig(t *testing.T, f family, shapes []netstack.Shape) *rig {
 func (r *rig) addLink(t *testing.T, i int, shape netstack.Shape) {
 	t.Helper()
 	name := fmt.Sprintf("tun%d", i)
-	tun, err := netstack.OpenTUN(netstack.TUNConfig{Name: name, In: shape, Out: shape, Seed: uint64(i)})
+	// Without offload the captures show what a wire would.
+	tun, err := netstack.OpenTUN(netstack.TUNConfig{Name: name, In: shape, Out: shape, Seed: uint64(i), NoOffload: true})
 	require.NoError(t, err)
 	r.links = append(r.links, tun)
-	address := fmt.Sprintf("address add %v/%d dev %s", r.family.addr(i, kernel), r.family.bits(), name)
-	if r.family == ipv6 {
-		address += " nodad"
-	}
-	ip(t, address)
-	ip(t, fmt.Sprintf("link set %s up", name))
+	r.addressLink(t, i, name)
 	var link stack.LinkEndpoint = netstack.NewTap(tun, name, r.pcap)
 	require.NoError(t, r.host.AddLink(netstack.LinkConfig{
 		Name:  name,
 		Link:  link,
 		Addrs: []netip.Prefix{netip.PrefixFrom(r.family.addr(i, ours), r.family.bits())},
 	}))
+}
+
+// addressLink gives the kernel its address on a link and brings it up.
+func (r *rig) addressLink(t *testing.T, i int, name string) {
+	t.Helper()
+	address := fmt.Sprintf("address add %v/%d dev %s", r.family.addr(i, kernel), r.family.bits(), name)
+	if r.family == ipv6 {
+		address += " nodad"
+	}
+	ip(t, address)
+	ip(t, fmt.Sprintf("link set %s up", name))
 }
 
 // announce makes the kernel announce its address on each link after the first.
