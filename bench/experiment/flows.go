@@ -21,11 +21,14 @@ type FlowWatch struct {
 	cwnd  [][2][]float64 // seconds, kB
 	srtt  [][2][]float64 // seconds, ms
 	last  time.Duration  // of the last look at the windows
+
+	from, to time.Duration // of the stream, that is of sent and again
 }
 
-// WatchFlows begins to watch a host. It must come before the first connection.
-func WatchFlows(s *sim.Sim, n *sim.Node) *FlowWatch {
-	w := &FlowWatch{sim: s, node: n, last: -time.Second}
+// WatchFlows begins to watch a host: windows and round trips always, what is
+// sent between two times only. It must come before the first connection.
+func WatchFlows(s *sim.Sim, n *sim.Node, from, to time.Duration) *FlowWatch {
+	w := &FlowWatch{sim: s, node: n, last: -time.Second, from: from, to: to}
 	s.Observe(w)
 	return w
 }
@@ -46,12 +49,15 @@ func (w *FlowWatch) watches(c *sim.Conn) bool {
 	return c == w.conn
 }
 
+// looks reports whether the stream is being recorded.
+func (w *FlowWatch) looks() bool { return w.sim.Elapsed() >= w.from && w.sim.Elapsed() <= w.to }
+
 // Sent implements sim.Observer.
 func (w *FlowWatch) Sent(c *sim.Conn, seg *wire.Segment) {
 	if !w.watches(c) {
 		return
 	}
-	if at := c.LocateSent(seg); at.Offset >= 0 {
+	if at := c.LocateSent(seg); at.Offset >= 0 && w.looks() {
 		w.note(&w.sent, at.ID, float64(at.Offset)/1e6)
 	}
 	if w.sim.Elapsed()-w.last < 20*time.Millisecond {
@@ -66,7 +72,7 @@ func (w *FlowWatch) Sent(c *sim.Conn, seg *wire.Segment) {
 
 // Placed implements sim.Observer.
 func (w *FlowWatch) Placed(c *sim.Conn, p mpconn.Placement) {
-	if w.watches(c) && p.Again {
+	if w.watches(c) && p.Again && w.looks() {
 		w.note(&w.again, p.ID, float64(p.Offset)/1e6)
 	}
 }

@@ -58,7 +58,7 @@ func runOutage(u *Unit, conn host.ConnConfig) error {
 	}
 	net := sim.TwoHosts(sim.PairConfig{Seed: u.Seed, Paths: paths})
 	u.Trace(net.Sim)
-	flows := WatchFlows(net.Sim, net.A)
+	flows := WatchFlows(net.Sim, net.A, outageFrom-200*time.Millisecond, outageFrom+1300*time.Millisecond)
 	rates := ProbeRates(net.Sim, 100*time.Millisecond, Payload(net.Links[0].AB), Payload(net.Links[1].AB))
 	t := net.Start(sim.TransferConfig{AB: 1 << 40, ConnA: conn, ConnB: conn, StayOpen: true})
 	// When it begins, against the packets' rhythm, is up to chance.
@@ -134,6 +134,7 @@ func reduceOutage(r *Results, rep *Report) {
 		}
 		rep.Figure(sum)
 	}
+	rep.Cover = 2
 	for _, p := range FlowPanels(r, "mptcp", "mptcp, seed 1", gone) {
 		rep.Figure(p)
 	}
