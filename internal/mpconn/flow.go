@@ -93,7 +93,11 @@ func (c *Conn) addFlow(a flowArgs) *flow {
 		id:          c.nextID,
 		join:        a.join,
 		remoteID:    a.remoteID,
-		backupLocal: a.backup,
+		backupLocal: a.backup || c.cfg.LastResort != nil && c.cfg.LastResort(a.local.Addr()),
+	}
+	if a.join == nil && f.backupLocal {
+		// MP_CAPABLE, unlike MP_JOIN, has no flag for it.
+		f.prio.start()
 	}
 	f.localID, _ = c.addrs.localID(a.local.Addr())
 	c.nextID++
