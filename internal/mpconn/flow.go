@@ -85,6 +85,7 @@ type flowArgs struct {
 	remoteID      uint8
 	backup        bool
 	join          *joinState
+	localID       uint8
 }
 
 // addFlow makes a flow without its TCP machine.
@@ -93,13 +94,13 @@ func (c *Conn) addFlow(a flowArgs) *flow {
 		id:          c.nextID,
 		join:        a.join,
 		remoteID:    a.remoteID,
+		localID:     a.localID,
 		backupLocal: a.backup || c.cfg.LastResort != nil && c.cfg.LastResort(a.local.Addr()),
 	}
 	if a.join == nil && f.backupLocal {
 		// MP_CAPABLE, unlike MP_JOIN, has no flag for it.
 		f.prio.start()
 	}
-	f.localID, _ = c.addrs.localID(a.local.Addr())
 	c.nextID++
 	mss := c.pathMSS(a.local.Addr(), a.remote.Addr())
 	f.ctl = c.group.Add(cc.Params{MSS: mss, InitialWindow: float64(c.cfg.Subflow.InitialWindow * mss), InitialSsthresh: float64(c.cfg.Subflow.InitialSsthresh)})
