@@ -261,6 +261,24 @@ func TestFastOpenSilence(t *testing.T) {
 	}
 }
 
+// Who gives up before a SYN without the option is sent must get through next
+// time.
+func TestFastOpenImpatience(t *testing.T) {
+	l := newLab(t, host.Config{})
+	l.now = 1 << 45
+	l.listen(fastConfig(t), 0)
+	l.lost = func(seg *wire.Segment) bool { return seg.Has&wire.OptFastOpen != 0 }
+	try := func() *host.Conn {
+		c := l.dial(fastConfig(t), zeroPort, service)
+		l.advance(500 * time.Millisecond)
+		c.Abort(l.now)
+		l.run()
+		return c
+	}
+	require.False(t, try().Connected())
+	require.True(t, try().Connected())
+}
+
 // PendingFastOpenRequests is bounded; those that were reset count on for a while.
 // What is beyond becomes an ordinary connection.
 func TestFastOpenPendingIsBounded(t *testing.T) {

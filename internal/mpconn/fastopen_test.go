@@ -380,7 +380,9 @@ func TestFastOpenServerClosesEarly(t *testing.T) {
 }
 
 // Both sides open at the same time with data on their SYNs, which neither takes:
-// both are plain TCP, and every byte arrives once.
+// both are plain TCP, and every byte arrives once. The guards are the handshake's
+// case for a SYN in answer to a SYN, and that data on a SYN counts as sent no more
+// once it is known how much of it was acknowledged (Subflow.takeSYNAck).
 func TestFastOpenSimultaneousOpen(t *testing.T) {
 	l := fastLab(t, 1)
 	l.b.cfg.FastOpen = l.a.cfg.FastOpen
