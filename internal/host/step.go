@@ -78,6 +78,8 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 	case mpconn.EventAddrWithdrawn:
 		c.forgetRemote(e.RemoteID)
 		h.Feed(now, c, flowEvent(pathmgr.AddrWithdrawn, e))
+	case mpconn.EventSharedBottleneck:
+		h.Feed(now, c, pathmgr.Event{Kind: pathmgr.SharedBottleneck, Group: e.Group})
 	case mpconn.EventFallback:
 		h.fallback(now, c)
 	case mpconn.EventClosed:
@@ -153,7 +155,7 @@ func (h *Host) AddrDown(now mono.Time, c *Conn, addr netip.Addr) {
 
 // Feed shows an event to the path manager of c and obeys its commands. Step
 // does it for the events of the connection; the driver feeds those that come
-// from elsewhere, DataQueued and SharedBottleneck.
+// from elsewhere, as DataQueued.
 func (h *Host) Feed(now mono.Time, c *Conn, e pathmgr.Event) {
 	if c.policy == nil || c.Closed() {
 		return
@@ -212,12 +214,14 @@ func (h *Host) viewOf(c *Conn) *pathmgr.View {
 	h.subflows = c.AppendSubflows(h.subflows[:0])
 	for i := range h.subflows {
 		s := &h.subflows[i]
-		if s.Close != reason.CloseNone {
+		if s.Close != reason.CloseNone && !h.tuples.bound(tuple{s.Local, s.Remote}, c, s.ID) {
 			continue
 		}
+		// One that is over is shown until the policy hears of its end, lest it
+		// be opened again at once while others end at the same time.
 		v.Subflows = append(v.Subflows, pathmgr.Subflow{
 			ID: s.ID, Local: s.Local, Remote: s.Remote, RemoteID: s.RemoteID,
-			Established: s.Up, Backup: s.Backup, PeerBackup: s.PeerBackup, Stale: s.Stale, SRTT: s.TCP.SRTT, Rate: s.TCP.DeliveryRate,
+			Established: s.Up && s.Close == reason.CloseNone, Backup: s.Backup, PeerBackup: s.PeerBackup, Stale: s.Stale, SRTT: s.TCP.SRTT, Rate: s.TCP.DeliveryRate,
 		})
 	}
 	return v
