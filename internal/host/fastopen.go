@@ -130,7 +130,7 @@ func (h *Host) fastOpenEnded(now mono.Time, c *Conn, why reason.Close) {
 	switch {
 	case !c.active || !o.Asked:
 	case !c.Connected() && why == reason.CloseLocalReset:
-		h.fastOpenFails.closed(now, c.service(), c.fastOpen)
+		h.fastOpenFails.closed(now, c.service(), c.fastOpen, false)
 	case !silent:
 	case !c.Connected():
 		if o.Sent > 0 {
