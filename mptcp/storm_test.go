@@ -80,8 +80,7 @@ func TestCloseStormLeavesNothing(t *testing.T) {
 }
 
 // One listener takes connections that speak MPTCP, such that never did, and such
-// that had to fall back, at the same time; each is what it is. Guard:
-// acceptCapable looks at each SYN by itself.
+// that had to fall back, at the same time; each is what it is.
 func TestListenerTakesAMix(t *testing.T) {
 	inBubble(t, setup{links: twoLinks[:1]}, func(p *pair) {
 		l := p.listen()

@@ -49,7 +49,7 @@ const (
 	MIBOFOQueueTail  // runs of payload received behind all others, beyond a hole
 	MIBOFOQueue      // runs of payload received beyond a hole
 	MIBDuplicateData // runs of payload received that brought nothing new
-	MIBAddAddr       // addresses that peers announced
+	MIBAddAddr       // as they arrive, if their HMAC verifies
 	MIBAddAddrTx
 	MIBEchoAdd // as they arrive
 	MIBEchoAddTx
@@ -222,6 +222,8 @@ func (t *tally) totals(s *mpconn.Stats) {
 	if s.Oddities != t.seen.Oddities {
 		t.oddities(&s.Oddities)
 	}
+	t.add(MIBAddAddr, s.Announcements-t.seen.Announcements)
+	t.seen.Announcements = s.Announcements
 	t.dropped(s, reason.DropMapping, MIBDSSNotMatching)
 	t.dropped(s, reason.DropDataWindow, MIBNoDSSInWindow)
 }
@@ -296,8 +298,6 @@ func (h *Host) countEvent(c *Conn, e *mpconn.Event, joined bool) {
 		case e.Reset != reason.ResetUnspecified:
 			h.count(MIBMPRstRx)
 		}
-	case mpconn.EventAddrAnnounced:
-		h.count(MIBAddAddr)
 	case mpconn.EventAddrWithdrawn:
 		h.count(MIBRmAddr)
 	case mpconn.EventClosed:

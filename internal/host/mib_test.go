@@ -186,6 +186,6 @@ func TestMIBOfParticularJoins(t *testing.T) {
 	require.True(t, s.Announce(l.now, netip.AddrPortFrom(clientAddr, 0))) // which is the client's own
 	l.run()
 	require.Equal(t, uint64(1), l.client.mib()["PortAdd"])
-	require.Equal(t, uint64(1), l.client.mib()["AddAddr"])
+	require.Equal(t, uint64(2), l.client.mib()["AddAddr"])
 	require.Equal(t, uint64(1), l.client.mib()["AddAddrDrop"])
 }
