@@ -251,7 +251,7 @@ func (c *Conn) fillView(now mono.Time, ask scheduler.Ask, lo, hi uint64) bool {
 	v.Unsent = int64(c.Unsent())
 	v.Unacked = int64(s.nxt - min(s.una, s.nxt))
 	v.SendWindow = int64(s.edge - min(s.nxt, s.edge))
-	v.SendBuffer = int64(s.buffer.limit)
+	v.SendBuffer, v.BufferMax = int64(s.buffer.limit), int64(s.buffer.ceiling)
 	v.FlowSize, v.Hint = c.flowSize, c.hint
 	v.Carried = 0
 	room := false
