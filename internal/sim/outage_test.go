@@ -115,8 +115,7 @@ func TestEndOfAnOutageIsNoticed(t *testing.T) {
 	}
 }
 
-// Whatever was under way when the outage began, segments or their ACKs only:
-// what proves a timeout needless must not hide that the rest was lost.
+// The same, whatever was under way when the outage began.
 func TestEndOfAnOutageIsNoticedAtAnyMoment(t *testing.T) {
 	short := symmetric(link.Config{Rate: 10e6, Delay: time.Millisecond, QueueBytes: 64 << 10, Overhead: sim.OverheadEthernet})
 	for i := range 16 {
