@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/gomptcp/gomptcp/internal/host"
@@ -100,6 +101,9 @@ func (s *spread) Handle(v *pathmgr.View, e pathmgr.Event, cmds []pathmgr.Command
 		if c.Verb != pathmgr.OpenSubflow {
 			out = append(out, c)
 			continue
+		}
+		if slices.ContainsFunc(s.held, func(h heldCommand) bool { return h.Local == c.Local && h.Remote == c.Remote }) {
+			continue // the policy asks again, not knowing that it must wait
 		}
 		at += time.Duration(s.rng.Int64N(int64(s.most) + 1))
 		s.held = append(s.held, heldCommand{at, c})

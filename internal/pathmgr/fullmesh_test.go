@@ -184,7 +184,7 @@ const (
 var timedOut = pathmgr.Event{Close: reason.CloseTimeout}
 
 func TestNames(t *testing.T) {
-	require.Equal(t, []string{"backup", "fullmesh", "ndiffports", "signal"}, pathmgr.Names())
+	require.Equal(t, []string{"backup", "flowsize", "fullmesh", "ndiffports", "signal"}, pathmgr.Names())
 	require.Contains(t, pathmgr.Names(), pathmgr.Default)
 	f, err := pathmgr.ByName("")
 	require.NoError(t, err)
