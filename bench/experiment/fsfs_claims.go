@@ -17,19 +17,29 @@ type fsfsClaim struct {
 var inf = math.Inf(1)
 
 var fsfsRateClaims = []fsfsClaim{
-	{"G0 s", "mptcp", "less time G0", 0.3188, 0.2, 0.45}, {"G0 s", "tcp", "less time G0", 0.2512, 0, inf},
-	{"G1 s", "mptcp", "less time G1", 0.2369, 0.15, 0.35}, {"G1 s", "tcp", "less time G1", 0.2115, 0, inf},
-	{"G2 s", "mptcp", "less time G2", 0.1079, 0.05, 0.25}, {"G2 s", "tcp", "less time G2", 0.1690, 0, inf},
-	{"long Mb/s", "mptcp", "more throughput long", -0.0349, -0.05, inf}, {"long Mb/s", "tcp", "more throughput long", 0.7615, 0, inf},
-	{"all Mb/s", "mptcp", "more throughput all", 0.3957, 0.2, inf}, {"all Mb/s", "tcp", "more throughput all", 0.3082, 0.2, inf},
+	{"G0 s", "mptcp", "less time G0", 0.3188, 0.2, 0.45},
+	{"G0 s", "tcp", "less time G0", 0.2512, 0, inf},
+	{"G1 s", "mptcp", "less time G1", 0.2369, 0.15, 0.35},
+	{"G1 s", "tcp", "less time G1", 0.2115, 0, inf},
+	{"G2 s", "mptcp", "less time G2", 0.1079, 0.05, 0.25},
+	{"G2 s", "tcp", "less time G2", 0.1690, 0, inf},
+	{"long Mb/s", "mptcp", "more throughput long", -0.0349, -0.05, inf},
+	{"long Mb/s", "tcp", "more throughput long", 0.7615, 0, inf},
+	{"all Mb/s", "mptcp", "more throughput all", 0.3957, 0.2, inf},
+	{"all Mb/s", "tcp", "more throughput all", 0.3082, 0.2, inf},
 }
 
 var fsfsPathClaims = []fsfsClaim{
-	{"G0 s", "mptcp", "less time G0", 0.3167, 0.2, 0.45}, {"G0 s", "tcp", "less time G0", 0.2332, 0, inf},
-	{"G1 s", "mptcp", "less time G1", 0.2341, 0.15, 0.35}, {"G1 s", "tcp", "less time G1", 0.2081, 0, inf},
-	{"G2 s", "mptcp", "less time G2", 0.1105, 0.05, 0.25}, {"G2 s", "tcp", "less time G2", 0.1810, 0, inf},
-	{"long Mb/s", "mptcp", "more throughput long", -0.0216, -0.05, inf}, {"long Mb/s", "tcp", "more throughput long", 0.0781, 0, inf},
-	{"all Mb/s", "mptcp", "more throughput all", 0.4247, 0.2, inf}, {"all Mb/s", "tcp", "more throughput all", 0.3408, 0.2, inf},
+	{"G0 s", "mptcp", "less time G0", 0.3167, 0.2, 0.45},
+	{"G0 s", "tcp", "less time G0", 0.2332, 0, inf},
+	{"G1 s", "mptcp", "less time G1", 0.2341, 0.15, 0.35},
+	{"G1 s", "tcp", "less time G1", 0.2081, 0, inf},
+	{"G2 s", "mptcp", "less time G2", 0.1105, 0.05, 0.25},
+	{"G2 s", "tcp", "less time G2", 0.1810, 0, inf},
+	{"long Mb/s", "mptcp", "more throughput long", -0.0216, -0.05, inf},
+	{"long Mb/s", "tcp", "more throughput long", 0.0781, 0, inf},
+	{"all Mb/s", "mptcp", "more throughput all", 0.4247, 0.2, inf},
+	{"all Mb/s", "tcp", "more throughput all", 0.3408, 0.2, inf},
 }
 
 // fsfsBetter returns by how much FSFS is better than a rival, on average over

@@ -23,7 +23,7 @@ var nicsSchemes = []string{"minrtt", "roundrobin", "opportunistic-redundant", "s
 func planSCTCNICs(o Options) Plan {
 	phase := Pick(o, 4*time.Second, 10*time.Second)
 	p := Plan{Params: sctcParams(map[string]any{
-		"rates Mb/s": sctcRates, "a link every s": phase.Seconds(), "queue packets": 100, "receive buffer bytes": 128 << 10,
+		"rates Mb/s": sctcRates, "a link every s": phase.Seconds(), "queue packets": 100, "receive buffer": "tuned",
 	})}
 	for _, kind := range []string{"similar", "different"} {
 		for _, scheme := range nicsSchemes {
@@ -36,7 +36,7 @@ func planSCTCNICs(o Options) Plan {
 }
 
 func runSCTCNICs(u *Unit, kind, scheme string, phase time.Duration) error {
-	n, err := newSCTCNet(u, nics(u, 100, sctcRates[kind]...), sctcConn(u, scheme, 128<<10))
+	n, err := newSCTCNet(u, nics(u, 100, sctcRates[kind]...), sctcConn(u, scheme, 0))
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func runSCTCNICs(u *Unit, kind, scheme string, phase time.Duration) error {
 func reduceSCTCNICs(r *Results, rep *Report) {
 	for _, kind := range []string{"similar", "different"} {
 		xy := figure.XY{
-			Title: "Links added one by one, " + kind, Note: fmt.Sprintf("%v Mb/s; queues of 100 packets, receive buffer 128 KB; seed 1; 38 bytes a packet of framing", sctcRates[kind]),
+			Title: "Links added one by one, " + kind, Note: fmt.Sprintf("%v Mb/s; queues of 100 packets; seed 1; 38 bytes a packet of framing", sctcRates[kind]),
 			X: figure.Axis{Label: "seconds"}, Y: figure.Axis{Label: "Mb/s"},
 		}
 		for _, scheme := range nicsSchemes {
