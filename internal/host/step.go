@@ -228,7 +228,8 @@ func (h *Host) obey(now mono.Time, c *Conn, cmd pathmgr.Command) bool {
 func (h *Host) viewOf(now mono.Time, c *Conn) *pathmgr.View {
 	v := &h.view
 	h.viewAt = now
-	v.Measured, v.FlowSize, v.Written = h.measured, c.cfg.FlowSize, 0
+	v.Measured = h.measured
+	v.Size, v.Written, v.Acked = c.cfg.FlowSize, 0, 0
 	v.Active, v.Limits = c.active, c.limits()
 	v.Locals = h.cfg.Locals()
 	v.Routable = h.cfg.Routable
@@ -236,7 +237,7 @@ func (h *Host) viewOf(now mono.Time, c *Conn) *pathmgr.View {
 	if c.Conn == nil {
 		return v
 	}
-	v.FlowSize, v.Written = c.FlowSize(), c.Written()
+	v.Size, v.Written, v.Acked = c.FlowSize(), c.Written(), int64(c.Totals().BytesAcked)
 	for _, r := range c.remotes {
 		// RFC 8684, Section 3.1, on flag C: "the receiver MUST NOT try to open
 		// any additional subflows toward this address and port."

@@ -144,9 +144,9 @@ func (f *flowSize) open(v *View, now time.Duration, cmds []Command) []Command {
 	var all []ranked
 	f.memory.pairs(v, now, func(c candidate) { all = append(all, ranked{candidate: c}) })
 	f.rank(v, all)
-	size := max(v.FlowSize, v.Written)
+	size := max(v.Size, v.Written)
 	k, more := f.paths(size, max(len(all), len(v.Subflows)))
-	if more > 0 && v.FlowSize < more {
+	if more > 0 && v.Size < more {
 		cmds = append(cmds, Command{Verb: Watch, Bytes: more})
 	}
 	present := make([]pair, 0, DefaultSubflows)

@@ -13,7 +13,7 @@ import (
 // fourPaths is a view of a connection between hosts that are joined by four
 // links, whose RTTs in milliseconds the host knows; 0 = it does not.
 func fourPaths(size int64, rtts ...int) *pathmgr.View {
-	v := &pathmgr.View{Active: true, FlowSize: size, Limits: pathmgr.Limits{Subflows: 8}}
+	v := &pathmgr.View{Active: true, Size: size, Limits: pathmgr.Limits{Subflows: 8}}
 	for i := range rtts {
 		v.Locals = append(v.Locals, pathmgr.Local{Addr: netip.AddrFrom4([4]byte{10, 0, byte(i + 1), 1})})
 		v.Remotes = append(v.Remotes, pathmgr.Remote{ID: uint8(i), Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i + 1), 2}), 80)})
@@ -99,7 +99,7 @@ func TestFlowSizePromotes(t *testing.T) {
 	v = fourPaths(0, 50, 20, 90, 30)
 	p = pathmgr.FlowSize(pathmgr.FlowSizeConfig{})()
 	begin(p, v, 2)
-	v.FlowSize = 1 << 30
+	v.Size = 1 << 30
 	opened, _ = tell(p, v, pathmgr.Event{Kind: pathmgr.DataQueued})
 	require.Equal(t, []int{4, 1, 3}, opened)
 }

@@ -16,6 +16,7 @@ var byName = []struct {
 	{"backup", newBackup},
 	{"flowsize", FlowSize(FlowSizeConfig{})},
 	{"fullmesh", newFullMesh},
+	{"mptcpd", Elimination{}.Factory()},
 	{"ndiffports", NDiffPorts(DefaultDiffPorts)},
 	{"signal", newSignal},
 }
