@@ -190,7 +190,7 @@ func TestNames(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, f())
 	_, err = pathmgr.ByName("star")
-	require.EqualError(t, err, `path manager "star" is unknown (known: backup, fullmesh, mptcpd, ndiffports, signal)`)
+	require.EqualError(t, err, `path manager "star" is unknown (known: backup, flowsize, fullmesh, mptcpd, ndiffports, signal)`)
 	for _, name := range pathmgr.Names() {
 		f, err := pathmgr.ByName(name)
 		require.NoError(t, err)
