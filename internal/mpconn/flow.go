@@ -177,7 +177,7 @@ func (c *Conn) flowEvent(now mono.Time, f *flow, e subflow.Event) {
 func (c *Conn) flowUp(now mono.Time, f *flow) {
 	f.phase = phaseUp
 	f.tcp.SetRoom(c.roomFor(f))
-	c.synDataAcked(f)
+	c.synDataAcked(now, f)
 	c.snd.idle = false
 	if !c.connected {
 		c.connected = true
