@@ -39,7 +39,7 @@ const (
 	MIBInfiniteMapRx
 	MIBDataCsumErr   // DSS checksums that did not hold
 	MIBNoDSSInWindow // mappings outside the window
-	MIBAddAddr       // addresses that peers announced
+	MIBAddAddr       // as they arrive, if their HMAC verifies
 	MIBAddAddrTx
 	MIBEchoAdd // as they arrive
 	MIBEchoAddTx
@@ -199,6 +199,8 @@ func (t *tally) totals(s *mpconn.Stats) {
 	}
 	t.add(MIBMPJoinSynAckRx, s.JoinsAnswered-t.seen.JoinsAnswered)
 	t.seen.JoinsAnswered = s.JoinsAnswered
+	t.add(MIBAddAddr, s.Announcements-t.seen.Announcements)
+	t.seen.Announcements = s.Announcements
 	t.dropped(s, reason.DropMapping, MIBDSSNotMatching)
 	t.dropped(s, reason.DropDataWindow, MIBNoDSSInWindow)
 }
@@ -256,8 +258,6 @@ func (h *Host) countEvent(c *Conn, e *mpconn.Event, joined bool) {
 		case e.Reset != reason.ResetUnspecified:
 			h.count(MIBMPRstRx)
 		}
-	case mpconn.EventAddrAnnounced:
-		h.count(MIBAddAddr)
 	case mpconn.EventAddrWithdrawn:
 		h.count(MIBRmAddr)
 	case mpconn.EventClosed:
