@@ -43,6 +43,7 @@ type Conn struct {
 	err       error              // why the connection is over; nil if it is not, or was closed in order
 	fellBack  time.Time          // when the connection became plain TCP
 	proven    bool               // joins were allowed at some time
+	sized     bool               // the application declared the flow's size
 	reset     reason.Reset       // MP_TCPRST code of the last subflow that the peer reset
 	keepAlive keepAlive
 	linger    bool // Close lets data written before be delivered
@@ -67,7 +68,9 @@ func (s *Stack) newConn(hc *host.Conn, cfg *Config) *Conn {
 		refuses:   cfg.Fallback == FallbackRefuse && !cfg.Plain,
 		keepAlive: newKeepAlive(cfg.KeepAlive),
 	}
+	c.sized = hc.FlowSize() > 0
 	c.trace = newTracer(cfg, hc)
+	hc.OnDecision(c.trace.decisions())
 	hc.User = c
 	switch why := hc.Fallback(); why {
 	case reason.FallbackBlackhole, reason.FallbackCollision:

@@ -2,6 +2,8 @@ package mptcp
 
 import (
 	"io"
+	"io/fs"
+	"math"
 	"sync"
 
 	"github.com/gomptcp/gomptcp/internal/mono"
@@ -21,7 +23,13 @@ var copyPool = sync.Pool{New: func() any { return new([copyChunk]byte) }}
 
 // ReadFrom writes what r has until io.EOF; io.Copy uses it. Other Writes wait
 // only while a part is being written, not while r is being read.
+//
+// If r knows how much it has, as a file or what io.LimitReader returns does,
+// and nobody declared the size of the flow, ReadFrom does; see SetFlowSize.
 func (c *Conn) ReadFrom(r io.Reader) (int64, error) {
+	if n := sizeOf(r); n > 0 {
+		c.learnSize(n)
+	}
 	buf := copyPool.Get().(*[copyChunk]byte)
 	defer copyPool.Put(buf)
 	var total int64
@@ -40,6 +48,38 @@ func (c *Conn) ReadFrom(r io.Reader) (int64, error) {
 		if readErr != nil {
 			return total, readErr
 		}
+	}
+}
+
+// sizeOf returns how many bytes a reader has, at most; 0 = unknown.
+func sizeOf(r io.Reader) int64 {
+	switch r := r.(type) {
+	case *io.LimitedReader:
+		if n := sizeOf(r.R); n > 0 {
+			return min(n, r.N)
+		}
+		return r.N
+	case interface{ Len() int }: // bytes.Reader, bytes.Buffer, strings.Reader
+		return int64(r.Len())
+	case interface { // os.File, which io.Copy wraps
+		io.Seeker
+		Stat() (fs.FileInfo, error)
+	}:
+		at, err := r.Seek(0, io.SeekCurrent)
+		if info, statErr := r.Stat(); err == nil && statErr == nil && info.Mode().IsRegular() {
+			return max(info.Size()-at, 0)
+		}
+	}
+	return 0
+}
+
+// learnSize notes that n more bytes will be written, unless the application
+// has declared otherwise.
+func (c *Conn) learnSize(n int64) {
+	c.mu.Lock()
+	defer c.unlock()
+	if !c.sized && !c.dead && n <= math.MaxInt64-c.core.Written() {
+		c.core.SetFlowSize(c.core.Written() + n)
 	}
 }
 

@@ -27,6 +27,11 @@ type Dialer struct {
 	// of it that are zero, are chosen.
 	LocalAddr net.Addr
 
+	// FlowSize is how many bytes the application will write to the connection,
+	// for schedulers and path managers that go by it; 0 = unknown. See
+	// Conn.SetFlowSize.
+	FlowSize int64
+
 	// Resolver looks names up; nil means net.DefaultResolver. It is not asked
 	// about IP addresses.
 	Resolver *net.Resolver
@@ -134,6 +139,7 @@ func (d *Dialer) connect(ctx context.Context, remote netip.AddrPort) (*Conn, err
 	if args.Conn, err = cfg.forHost(); err != nil {
 		return nil, err
 	}
+	args.Conn.FlowSize = max(d.FlowSize, 0)
 	if args.Local, err = localAddrPort(d.LocalAddr); err != nil {
 		return nil, err
 	}

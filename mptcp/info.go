@@ -134,8 +134,8 @@ func subflowInfo(s *mpconn.SubflowInfo) SubflowInfo {
 		BytesRetransmitted: t.BytesRetransmitted, BytesReinjected: s.BytesReinjected,
 		PacingRate: t.PacingRate, DeliveryRate: t.DeliveryRate, LossRate: t.LossRate,
 	}
-	if t.Ssthresh < 1<<40 { // +Inf does not fit an int
-		info.Ssthresh = int(t.Ssthresh)
+	if t.Ssthresh < 1<<40 {
+		info.Ssthresh = t.Ssthresh
 	}
 	if s.Close != reason.CloseNone {
 		info.Close = s.Close.String()

@@ -154,6 +154,25 @@ func (c *Conn) SetScheduler(f scheduler.Factory) error {
 	return c.set("set", func(mono.Time) { c.core.SetScheduler(f) })
 }
 
+// SetFlowSize declares how many bytes the application will have written to
+// the connection when it is done, those written already included, for
+// schedulers and path managers that go by it ("fsfs", "dems", "flowsize"); 0 or
+// less takes that back. The best time is before the first Write. What nobody
+// declared is learnt from readers that know their size: see ReadFrom.
+func (c *Conn) SetFlowSize(bytes int64) error {
+	return c.set("set", func(mono.Time) {
+		c.sized = bytes > 0
+		c.core.SetFlowSize(bytes)
+	})
+}
+
+// SetSchedulerHint gives the connection's scheduler a number, which its View
+// has as Hint. The policy says what it means; those of package scheduler
+// ignore it.
+func (c *Conn) SetSchedulerHint(hint int64) error {
+	return c.set("set", func(mono.Time) { c.core.SetHint(hint) })
+}
+
 // observe follows an event of the core. c.mu and the Stack's lock are held.
 func (c *Conn) observe(e mpconn.Event) {
 	c.trace.event(e, c.core.IsMPTCP())

@@ -10,6 +10,7 @@ import (
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/mpconn"
 	"github.com/gomptcp/gomptcp/internal/wire"
+	"github.com/gomptcp/gomptcp/scheduler"
 )
 
 // Trace is a set of functions that are told about connections. Any may be
@@ -27,6 +28,10 @@ type Trace struct {
 	SubflowUp func(SubflowEvent)
 	// SubflowLost: a subflow ended; Reason says how.
 	SubflowLost func(SubflowEvent)
+
+	// Scheduled is told every decision of the connection's scheduler, those to
+	// wait included.
+	Scheduled func(DecisionEvent)
 
 	// SegmentSent and SegmentReceived are told of every segment, before it is
 	// sent and before it is acted on.
@@ -55,6 +60,17 @@ type SubflowEvent struct {
 	ID            int
 	Local, Remote netip.AddrPort
 	Reason        string
+}
+
+// DecisionEvent is a decision of a scheduler.
+type DecisionEvent struct {
+	Conn     ConnEvent     // whose scheduler it is; without a Reason
+	Subflows []int         // IDs of those that were to send, none to wait; valid during the call
+	Offset   int64         // in the outgoing stream, of the range
+	Bytes    int           // at most; 0 = as much as fits
+	Again    bool          // the range was sent before
+	Until    time.Duration // of a wait: when the scheduler wants to be asked at the latest, since the Stack's origin; 0 = at the next event
+	Reason   string        // as the policy has it
 }
 
 // Placement is a range of the outgoing stream that a subflow is to carry.
@@ -114,6 +130,7 @@ type tracer struct {
 	trace Trace // functions may be nil
 	log   *slog.Logger
 	conn  ConnEvent
+	ids   []int // reused by every DecisionEvent
 	core  *host.Conn
 	told  map[int]told // by subflow; what Metrics was told last
 }
@@ -190,6 +207,33 @@ func (t *tracer) tellSubflow(f func(SubflowEvent), text string, e mpconn.Event, 
 		t.log.LogAttrs(context.Background(), slog.LevelDebug, text,
 			slog.Int("subflow", e.ID), slog.Any("from", e.Local), slog.Any("to", e.Remote), slog.String("reason", reason))
 	}
+}
+
+// decisions returns what is to be told of decisions; nil if nobody is.
+func (t *tracer) decisions() func(*scheduler.View, scheduler.Decision) {
+	if t == nil || t.trace.Scheduled == nil {
+		return nil
+	}
+	return t.decided
+}
+
+func (t *tracer) decided(v *scheduler.View, d scheduler.Decision) {
+	e := DecisionEvent{Conn: t.conn, Offset: v.First, Bytes: d.Bytes, Until: d.Until, Reason: string(d.Reason)}
+	switch e.Again = d.Again || v.Ask == scheduler.Lost; {
+	case v.Ask == scheduler.Lost:
+	case e.Again || v.Ask == scheduler.Spare:
+		e.Offset = v.Acked + d.Offset
+	default:
+		e.Offset += d.Offset
+	}
+	t.ids = t.ids[:0]
+	for i := range v.Subflows {
+		if d.Send>>i&1 != 0 {
+			t.ids = append(t.ids, v.Subflows[i].ID)
+		}
+	}
+	e.Subflows = t.ids
+	t.trace.Scheduled(e)
 }
 
 // received tells of a segment that is about to be acted on.

@@ -9,7 +9,7 @@ const ReasonTurn Reason = "turn"
 // subflows.
 //
 // A turn that meets less room than its quota ends there: what is left of it
-// is not owed. It waits as minRTT does.
+// is not owed. It waits as LeastRTT does.
 type roundRobin struct {
 	quota int // segments a turn, at least 1
 	last  int // ID of the subflow that had the last turn; -1 before the first
@@ -22,7 +22,10 @@ func RoundRobin(segments int) Factory {
 }
 
 func (r *roundRobin) Pick(v *View) Decision {
-	set, why := v.eligible()
+	if v.Ask == Spare {
+		return wait(ReasonNoNeed)
+	}
+	set, why := v.Eligible()
 	if set == 0 {
 		return wait(why)
 	}

@@ -154,6 +154,7 @@ func (h *Host) baseConfig(c *Conn) *mpconn.Config {
 		Budget:          h.cfg.Budget,
 		MaxSubflows:     c.limits().Subflows, MaxRemotes: c.limits().Accepted,
 		OrphanTimeout: c.cfg.OrphanTimeout,
+		FlowSize:      c.cfg.FlowSize,
 	}
 }
 

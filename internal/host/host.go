@@ -101,6 +101,7 @@ type ConnConfig struct {
 	WriteBuffer     int             // bytes; 0 = mpconn's default
 	OrphanTimeout   time.Duration   // 0 = mpconn's default
 	Subflow         subflow.Config  // knobs
+	FlowSize        int64           // bytes that the user will write; 0 = unknown
 }
 
 // Counters are what a host did since it was made.

@@ -45,7 +45,9 @@ type Config struct {
 	// sizes and room are filled in here.
 	Subflow subflow.Config
 
-	Scheduler  scheduler.Factory
+	Scheduler scheduler.Factory
+	// FlowSize is how many bytes the user will write in all; 0 = unknown.
+	FlowSize   int64
 	Congestion cc.Factory
 	Alloc      stream.Allocator
 

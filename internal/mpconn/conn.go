@@ -62,10 +62,14 @@ type Conn struct {
 	// withdrawOn is the flow that due REMOVE_ADDRs wait for.
 	withdrawOn *flow
 
-	sched     scheduler.Scheduler
-	group     cc.Group
-	view      scheduler.View // reused by every pick
-	viewFlows []*flow        // the flow behind each entry of view
+	sched    scheduler.Scheduler
+	flowSize int64 // bytes that the user will write; 0 = unknown
+	hint     int64 // what the user told the scheduler
+
+	onDecision func(*scheduler.View, scheduler.Decision) // nil = nobody wants to know
+	group      cc.Group
+	view       scheduler.View // reused by every pick
+	viewFlows  []*flow        // the flow behind each entry of view
 
 	timers  timerTable
 	backoff int // of DataRexmit
@@ -90,6 +94,7 @@ type sendSide struct {
 	finAgain bool          // and must go out again
 	finOn    *flow         // where it went last
 	idle     bool          // nothing could be scheduled since the last input
+	heldAt   mono.Time     // since when the scheduler waits though no event is on its way
 }
 
 // finAcked reports whether the peer acknowledged our DATA_FIN.
@@ -128,7 +133,8 @@ func newConn(cfg *Config, active bool) *Conn {
 	c.rcv.q = stream.NewRecvQ(0)
 	c.snd.buffer, c.rcv.buffer = c.newBuffer(c.cfg.WriteBuffer), c.newBuffer(c.cfg.ReadBuffer)
 	c.rcv.adv = uint64(c.rcv.buffer.limit)
-	c.sched = c.cfg.Scheduler()
+	c.sched, c.flowSize = c.cfg.Scheduler(), c.cfg.FlowSize
+	c.view.Holders = c.holders
 	c.group = c.cfg.Congestion()
 	c.addrs.init(&c.cfg)
 	if c.cfg.Plain {

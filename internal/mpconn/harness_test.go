@@ -121,6 +121,13 @@ func (l *lab) newEnd(name string, host byte, k key.Key, salt byte) *end {
 	}
 }
 
+// schedule sets the policy of a connection to come.
+func (e *end) schedule(policy string) {
+	var err error
+	e.cfg.Scheduler, err = scheduler.ByName(policy)
+	require.NoError(e.lab.t, err)
+}
+
 func addr(path int, host byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(path), host}) }
 
 // at returns the end's address and port on a path.

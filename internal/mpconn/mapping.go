@@ -92,6 +92,23 @@ func (s *mappings) carries(data uint64) bool {
 	return false
 }
 
+// lacks returns how many bytes from a data offset on, n at most, no mapping
+// covers.
+func (s *mappings) lacks(data uint64, n int) int {
+	end := data + uint64(n)
+	for i := range s.all() {
+		m := &s.q[s.head+i]
+		switch {
+		case m.data >= end || m.data+uint64(m.n) <= data:
+		case m.data <= data:
+			return 0
+		default:
+			end = m.data
+		}
+	}
+	return int(end - data)
+}
+
 // insertVerdict says what became of a received mapping.
 type insertVerdict uint8
 

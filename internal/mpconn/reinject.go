@@ -11,10 +11,14 @@ import (
 // reinject marks a range that was sent before as due on another subflow.
 func (c *Conn) reinject(lo, hi uint64) {
 	lo = max(lo, c.snd.una)
-	if lo < hi && c.mode == modeMPTCP {
-		c.snd.reinject.Add(lo, hi)
-		c.snd.idle = false
+	if lo >= hi || c.mode != modeMPTCP {
+		return
 	}
+	c.snd.reinject.Add(lo, hi)
+	for r := range c.snd.holes.All {
+		c.snd.reinject.Remove(r.Lo, r.Hi)
+	}
+	c.snd.idle = false
 }
 
 // resend marks as due everything in a range of data offsets that the peer may
@@ -22,9 +26,6 @@ func (c *Conn) reinject(lo, hi uint64) {
 func (c *Conn) resend(from, to uint64, lost *flow) {
 	var gone interval.Set
 	gone.Add(max(from, c.snd.una), min(to, c.snd.nxt))
-	for r := range c.snd.holes.All {
-		gone.Remove(r.Lo, r.Hi)
-	}
 	for _, g := range c.flows {
 		if g == lost || g.failed != reason.CloseNone {
 			continue
@@ -144,6 +145,12 @@ func (c *Conn) dataTimeout(now mono.Time) {
 		} else {
 			c.fallBack(now, f, reason.FallbackNoDataACK)
 		}
+		return
+	}
+	if c.snd.holes.Len() > 0 && c.snd.holes.At(0).Lo <= c.snd.una {
+		// The peer has what was sent and waits for bytes that the scheduler has
+		// left for later.
+		c.armDataRexmit(now)
 		return
 	}
 	c.backoff++

@@ -40,6 +40,7 @@ func TestAcknowledgedBytesLostWithSubflow(t *testing.T) {
 func TestDataTimerWaitsForSlowPath(t *testing.T) {
 	l := newLab(t, 9, 2)
 	l.paths[1].delay = 400 * time.Millisecond
+	l.a.schedule("minrtt-plain")
 	l.connect()
 	l.prove()
 	l.join(1)

@@ -1,6 +1,9 @@
 package mpconn
 
 import (
+	"math/bits"
+	"time"
+
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/scheduler"
 )
@@ -17,33 +20,132 @@ func (c *Conn) schedule(now mono.Time) bool {
 	if c.snd.idle {
 		return false
 	}
-	if lo, hi, ok := c.dueAgain(); ok && c.assign(now, lo, hi, true) {
+	if lo, hi, ok := c.dueAgain(); ok && c.assign(now, scheduler.Lost, lo, hi) {
 		return true
 	}
-	if lo, hi := c.snd.unsent(0); lo < hi && c.assign(now, lo, hi, false) {
-		return true
+	if lo, hi := c.snd.unsent(0); lo < hi {
+		if c.assign(now, scheduler.Fresh, lo, hi) {
+			return true
+		}
+	} else if c.spare() {
+		if c.assign(now, scheduler.Spare, c.snd.una, c.snd.nxt) {
+			return true
+		}
+		for _, f := range c.viewFlows {
+			f.tcp.Room(now, 0) // nothing new waits
+		}
 	}
 	c.snd.idle = true
 	c.setBlocked(now)
 	return false
 }
 
-// assign asks the scheduler about [lo, hi) and obeys.
-func (c *Conn) assign(now mono.Time, lo, hi uint64, again bool) bool {
-	if !c.fillView(now, lo, hi, again) {
+// spare reports whether the scheduler is asked about repeating bytes.
+func (c *Conn) spare() bool {
+	if c.mode != modeMPTCP || c.snd.una >= c.snd.nxt {
 		return false
 	}
-	d := c.sched.Pick(&c.view)
-	if d.Send == 0 {
-		if d.Wait && d.Until > 0 {
-			c.timers.Set(timerSchedule, max(mono.Time(d.Until), now+1))
+	n := 0
+	for _, f := range c.flows {
+		if f.usable() {
+			n++
 		}
+	}
+	return n > 1
+}
+
+// assign asks the scheduler about [lo, hi) and obeys.
+func (c *Conn) assign(now mono.Time, ask scheduler.Ask, lo, hi uint64) bool {
+	if !c.fillView(now, ask, lo, hi) {
 		return false
 	}
-	if d.Offset > 0 && !again {
-		if lo, hi = c.snd.unsent(d.Offset); lo >= hi {
+	d := c.pick()
+	c.penalise(d.Penalise)
+	if c.obey(now, d, lo, hi) {
+		return true
+	}
+	if ask == scheduler.Spare || !c.heldTooLong(now, d.Until) {
+		return false
+	}
+	if d = scheduler.LeastRTT(&c.view); d.Send == 0 {
+		return false
+	}
+	d.Reason = scheduler.ReasonForced
+	c.decided(d)
+	return c.obey(now, d, lo, hi)
+}
+
+func (c *Conn) pick() scheduler.Decision {
+	d := c.sched.Pick(&c.view)
+	c.decided(d)
+	return d
+}
+
+func (c *Conn) decided(d scheduler.Decision) {
+	if c.onDecision != nil {
+		c.onDecision(&c.view, d)
+	}
+}
+
+// penalise halves the windows of a set of flows.
+func (c *Conn) penalise(set uint64) {
+	for ; set != 0; set &= set - 1 {
+		if i := bits.TrailingZeros64(set); i < len(c.viewFlows) {
+			c.viewFlows[i].tcp.Penalise()
+		}
+	}
+}
+
+// heldTooLong reports whether the scheduler must not wait any longer: no event
+// is on its way, since nothing is in flight on a subflow that answers, and it
+// has named no time, or waited for a retransmission timeout. Otherwise it
+// makes sure that the scheduler is asked again.
+func (c *Conn) heldTooLong(now mono.Time, until time.Duration) bool {
+	again := mono.Time(until)
+	rto := time.Duration(0)
+	for i, f := range c.viewFlows {
+		s := &c.view.Subflows[i]
+		if !s.Stale && s.InFlight+s.Queued > 0 {
+			if c.snd.heldAt = 0; again > now {
+				c.timers.Set(timerSchedule, again)
+			}
 			return false
 		}
+		if r := f.tcp.RTO(); rto == 0 || r < rto {
+			rto = r
+		}
+	}
+	if !c.snd.heldAt.Set() {
+		c.snd.heldAt = now
+	}
+	limit := c.snd.heldAt.Add(rto)
+	if again <= now || limit <= now {
+		return true
+	}
+	c.timers.Set(timerSchedule, min(again, limit))
+	return false
+}
+
+// obey sends what was decided about [lo, hi), if that is possible.
+func (c *Conn) obey(now mono.Time, d scheduler.Decision, lo, hi uint64) bool {
+	if d.Send == 0 {
+		return false
+	}
+	ask := c.view.Ask
+	again := d.Again
+	switch {
+	case ask == scheduler.Lost:
+	case ask == scheduler.Spare && !again:
+		return false
+	case again && (c.mode != modeMPTCP || len(c.viewFlows) < 2):
+		return false // TCP knows no reinjection
+	case again:
+		lo, hi = c.sent(d.Offset)
+	case d.Offset > 0 && len(c.viewFlows) > 1:
+		lo, hi = c.snd.unsent(lo + uint64(d.Offset))
+	}
+	if lo >= hi {
+		return false
 	}
 	n := int(hi - lo)
 	if d.Bytes > 0 {
@@ -51,25 +153,54 @@ func (c *Conn) assign(now mono.Time, lo, hi uint64, again bool) bool {
 	}
 	sent := 0
 	for i, f := range c.viewFlows {
-		if d.Send&(1<<i) == 0 || c.view.Subflows[i].Room == 0 {
+		room := c.view.Subflows[i].Room
+		if d.Queue {
+			room = max(room, c.view.Subflows[i].QueueRoom)
+		}
+		m := n
+		switch {
+		case d.Send>>i&1 == 0 || room == 0:
+			continue
+		case again && ask != scheduler.Lost:
+			m = f.out.lacks(lo, n)
+		}
+		if m == 0 {
 			continue
 		}
-		given := c.give(now, f, lo, n, c.view.Subflows[i].Room, again)
+		repeat := again || ask == scheduler.Lost
+		given := c.give(now, f, lo, m, room, repeat)
 		if c.placed != nil && given > 0 {
-			c.placed(now, Placement{ID: f.id, Offset: lo, Len: given, Again: again, Reason: d.Reason})
+			c.placed(now, Placement{ID: f.id, Offset: lo, Len: given, Again: repeat, Reason: d.Reason})
 		}
 		sent = max(sent, given)
 	}
 	if sent == 0 {
 		return false
 	}
-	if again {
+	switch {
+	case ask == scheduler.Lost:
 		c.snd.reinject.Remove(lo, lo+uint64(sent))
-	} else {
+	case !again:
 		c.snd.take(lo, lo+uint64(sent))
+	}
+	if ask != scheduler.Spare {
+		c.snd.heldAt = 0
 	}
 	c.armDataRexmit(now)
 	return true
+}
+
+// sent returns the range that was sent and begins skip bytes behind the first
+// one without DATA_ACK.
+func (c *Conn) sent(skip int64) (lo, hi uint64) {
+	lo, hi = c.snd.una+uint64(max(skip, 0)), c.snd.nxt
+	for r := range c.snd.holes.All {
+		if r.Lo > lo {
+			return lo, r.Lo
+		}
+		lo = max(lo, r.Hi)
+	}
+	return lo, hi
 }
 
 // give binds up to n bytes at lo to one flow and returns how many.
@@ -108,29 +239,28 @@ func (c *Conn) give(now mono.Time, f *flow, lo uint64, n, room int, again bool) 
 
 // fillView shows the scheduler the flows that could carry [lo, hi). It
 // reports whether any has room.
-func (c *Conn) fillView(now mono.Time, lo, hi uint64, again bool) bool {
-	v := &c.view
-	v.Now = now.Duration()
+func (c *Conn) fillView(now mono.Time, ask scheduler.Ask, lo, hi uint64) bool {
+	v, s := &c.view, &c.snd
+	v.Ask, v.Now = ask, now.Duration()
 	v.Subflows, c.viewFlows = v.Subflows[:0], c.viewFlows[:0]
+	v.Acked, v.Sent = int64(min(s.una, s.q.End())), int64(s.nxt)
+	v.First, v.Run = int64(lo), int64(hi-lo)
+	if ask == scheduler.Spare {
+		v.First, v.Run = int64(s.nxt), 0
+	}
 	v.Unsent = int64(c.Unsent())
-	v.Unacked = int64(c.snd.nxt - min(c.snd.una, c.snd.nxt))
-	v.SendWindow = int64(c.snd.edge - min(c.snd.nxt, c.snd.edge))
-	v.SendBuffer = int64(c.snd.buffer.limit)
-	v.Reinject, v.Carried = again, 0
+	v.Unacked = int64(s.nxt - min(s.una, s.nxt))
+	v.SendWindow = int64(s.edge - min(s.nxt, s.edge))
+	v.SendBuffer = int64(s.buffer.limit)
+	v.FlowSize, v.Hint = c.flowSize, c.hint
+	v.Carried = 0
 	room := false
 	for _, f := range c.flows {
 		if !f.usable() || len(v.Subflows) == scheduler.MaxSubflows {
 			continue
 		}
-		s := f.tcp.Snapshot()
-		e := scheduler.Subflow{
-			ID: f.id, SRTT: s.SRTT, RTTVar: s.RTTVar, MinRTT: s.MinRTT,
-			Cwnd: s.Cwnd, InFlight: s.InFlight, Queued: s.Queued,
-			Room: f.tcp.Room(now, int(hi-lo)), MSS: s.MSS,
-			PacingRate: s.PacingRate, DeliveryRate: s.DeliveryRate, LossRate: s.LossRate,
-			LastSend: s.LastSend.Duration(), Backup: f.standby(), Stale: f.stale,
-		}
-		if again && f.out.carries(lo) {
+		e := f.show(now, int(hi-lo))
+		if ask != scheduler.Fresh && f.out.carries(lo) {
 			v.Carried |= 1 << len(v.Subflows)
 		}
 		room = room || e.Room > 0
@@ -138,6 +268,41 @@ func (c *Conn) fillView(now mono.Time, lo, hi uint64, again bool) bool {
 		c.viewFlows = append(c.viewFlows, f)
 	}
 	return room
+}
+
+// show returns what the scheduler sees of a flow while so many bytes wait.
+func (f *flow) show(now mono.Time, waiting int) scheduler.Subflow {
+	s := f.tcp.Snapshot()
+	return scheduler.Subflow{
+		ID: f.id, SRTT: s.SRTT, RTTVar: s.RTTVar, MinRTT: s.MinRTT,
+		Cwnd: s.Cwnd, Ssthresh: s.Ssthresh, InFlight: s.InFlight, Queued: s.Queued,
+		Room: f.tcp.Room(now, waiting), QueueRoom: f.tcp.QueueRoom(), MSS: s.MSS,
+		PacingRate: s.PacingRate, DeliveryRate: s.DeliveryRate, LossRate: s.LossRate,
+		LastSend: s.LastSend.Duration(), OldestSend: s.OldestSend.Duration(), Reach: int64(f.runEnd),
+		Backup: f.standby(), Stale: f.stale, Recovering: s.Recovering,
+	}
+}
+
+// holders tells the scheduler which flows of its view carry the byte at an
+// offset, and for how many bytes from there on the answer stays the same.
+func (c *Conn) holders(off int64) (set uint64, n int64) {
+	at := uint64(max(off, 0))
+	if at < c.snd.una || at >= c.snd.nxt {
+		return 0, 0
+	}
+	end := c.snd.nxt
+	for i, f := range c.viewFlows {
+		for _, m := range f.out.all() {
+			switch {
+			case m.data > at:
+				end = min(end, m.data)
+			case m.data+uint64(m.n) > at:
+				set |= 1 << i
+				end = min(end, m.data+uint64(m.n))
+			}
+		}
+	}
+	return set, int64(end - at)
 }
 
 // setBlocked runs the persist timers of the subflows while data waits behind

@@ -35,18 +35,16 @@ func (c *Conn) WriteRoom() int {
 // Unsent returns the bytes written and never sent.
 func (c *Conn) Unsent() int { return int(c.snd.q.End() - c.snd.nxt + c.snd.holes.Size()) }
 
-// unsent returns the range that begins skip bytes after the first unsent one
-// and ends where the unsent bytes, or the peer's window, end.
-func (s *sendSide) unsent(skip int64) (lo, hi uint64) {
+// unsent returns the first range at or behind pos that was never sent, as far
+// as the peer's window goes.
+func (s *sendSide) unsent(pos uint64) (lo, hi uint64) {
 	limit := min(s.q.End(), s.edge)
 	for r := range s.holes.All {
-		if n := int64(r.Hi - r.Lo); skip >= n {
-			skip -= n
-			continue
+		if r.Hi > pos {
+			return max(r.Lo, pos), min(r.Hi, limit)
 		}
-		return r.Lo + uint64(skip), min(r.Hi, limit)
 	}
-	return min(s.nxt+uint64(skip), limit), limit
+	return min(max(s.nxt, pos), limit), limit
 }
 
 // take notes that [lo, hi) is being sent for the first time.

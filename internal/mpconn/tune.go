@@ -13,6 +13,30 @@ func (c *Conn) SetScheduler(f scheduler.Factory) {
 	c.snd.idle = false
 }
 
+// SetFlowSize tells the scheduler how many bytes will be written in all; 0 =
+// unknown.
+func (c *Conn) SetFlowSize(n int64) {
+	c.flowSize = max(n, 0)
+	c.snd.idle = false
+}
+
+// FlowSize returns how many bytes will be written in all, as far as that is
+// known: 0 = it is not.
+func (c *Conn) FlowSize() int64 { return c.flowSize }
+
+// Written returns how many bytes were written.
+func (c *Conn) Written() int64 { return int64(c.snd.q.End()) }
+
+// SetHint gives the scheduler a number to which the policy gives a meaning.
+func (c *Conn) SetHint(hint int64) {
+	c.hint = hint
+	c.snd.idle = false
+}
+
+// OnDecision has f told every decision of the scheduler, also those to wait;
+// nil = nobody. It must not call back, or keep the view.
+func (c *Conn) OnDecision(f func(v *scheduler.View, d scheduler.Decision)) { c.onDecision = f }
+
 // SetNagle turns the Nagle algorithm on or off, on subflows to come too.
 func (c *Conn) SetNagle(on bool) {
 	c.cfg.Subflow.Nagle = on

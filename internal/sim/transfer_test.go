@@ -60,7 +60,7 @@ func goodput(from, to *sim.Program) float64 {
 }
 
 func TestTwoPathsAddUp(t *testing.T) {
-	for _, sched := range []string{"minrtt"} {
+	for _, sched := range []string{"minrtt", "default"} {
 		t.Run(sched, func(t *testing.T) {
 			p := sim.TwoHosts(sim.PairConfig{Seed: 1, Paths: fastAndSlow()})
 			cfg := sim.ConnWith(sched, "", "")

@@ -33,7 +33,8 @@ type recovery struct {
 	timedOutAt mono.Time // the last one
 
 	fullUntil relSSN // what lies before was in flight when the window was full
-	ceiling   int    // bytes: bound of the window after a restart; 0 = none
+	ceiling   int    // bytes: bound of the window after a restart or a penalty; 0 = none
+	creeps    bool   // it grows as in congestion avoidance
 }
 
 // maxDupThresh bounds how far dupThresh adapts to reordering.

@@ -21,6 +21,7 @@ type counters struct {
 type Snapshot struct {
 	SRTT, RTTVar, MinRTT time.Duration // 0 before the first measurement
 	Cwnd                 int           // bytes, now in force
+	Ssthresh             int           // bytes; 1<<40 before the first loss
 	InFlight             int           // bytes
 	Queued               int           // bytes pushed and not yet sent
 	MSS                  int           // payload bytes of a full segment
@@ -28,16 +29,23 @@ type Snapshot struct {
 	DeliveryRate         float64       // bytes/s; 0 = unknown
 	LossRate             float64       // share of bytes lost, 0 to 1, smoothed over about 8 round trips
 	LastSend             mono.Time     // of payload; 0 = never
+	OldestSend           mono.Time     // of the oldest unacknowledged byte; 0 = there is none
+	Recovering           bool          // a loss is being repaired
 }
 
 // Snapshot returns the figures for schedulers.
 func (s *Subflow) Snapshot() Snapshot {
-	return Snapshot{
+	snap := Snapshot{
 		SRTT: s.rtt.srtt, RTTVar: s.rtt.rttvar, MinRTT: s.rtt.min,
-		Cwnd: s.cwnd(), InFlight: s.pipe(), Queued: s.snd.queued(), MSS: s.snd.mss,
+		Cwnd: s.cwnd(), Ssthresh: int(min(s.ctl.State().Ssthresh, 1<<40)),
+		InFlight: s.pipe(), Queued: s.snd.queued(), MSS: s.snd.mss,
 		PacingRate: s.pacingRate(), DeliveryRate: s.rate.last, LossRate: s.rate.lossRate,
-		LastSend: s.snd.lastAt,
+		LastSend: s.snd.lastAt, Recovering: s.rec.phase != phaseOpen,
 	}
+	if s.queue.len() > 0 {
+		snap.OldestSend = s.queue.get(0).sentAt
+	}
+	return snap
 }
 
 // Stats are figures for people and tests.
@@ -46,7 +54,6 @@ type Stats struct {
 	State         State
 	RTO           time.Duration // backoff included
 	Backoff       int           // consecutive timeouts
-	Ssthresh      float64       // bytes; +Inf before the first loss
 	DupThresh     int
 	MTU           int // bytes of TCP header, options and payload that packets may have
 	PeerWindow    int // bytes from the last acknowledged one on
@@ -80,7 +87,7 @@ func (s *Subflow) Stats() Stats {
 	c := &s.count
 	return Stats{
 		Snapshot: s.Snapshot(), State: s.state,
-		RTO: s.rtt.timeout(), Backoff: s.rec.timeouts, Ssthresh: s.ctl.State().Ssthresh,
+		RTO: s.rtt.timeout(), Backoff: s.rec.timeouts,
 		DupThresh: s.rec.dupThresh, PeerWindow: s.snd.wnd, ReceiveWindow: int(s.rcv.edge - s.rcv.nxt),
 		OutOfOrder: int(s.rcv.held.Size()),
 		BytesSent:  c.bytesSent, BytesAcked: c.bytesAcked, BytesReceived: c.bytesReceived,

@@ -36,14 +36,26 @@ func (s *Subflow) restart(now mono.Time) {
 		return
 	}
 	if rw := s.cfg.InitialWindow * s.snd.mss; s.rec.ceiling == 0 || s.rec.ceiling > rw {
-		s.rec.ceiling = rw
+		s.rec.ceiling, s.rec.creeps = rw, false
 	}
 }
 
-// raiseCeiling lets the bound of a restart grow.
+// Penalise halves the window in force, because the connection waits for what
+// this subflow carries. As with a restart the controller's window is kept. The
+// bound grows back as the window would: by what is acknowledged in slow start,
+// otherwise by a segment a round trip.
+func (s *Subflow) Penalise() {
+	st := s.ctl.State()
+	s.rec.ceiling, s.rec.creeps = max(s.cwnd()/2, s.snd.mss), st.Cwnd >= st.Ssthresh
+}
+
+// raiseCeiling lets the bound of a restart or a penalty grow.
 func (s *Subflow) raiseCeiling(acked int) {
 	if s.rec.ceiling == 0 {
 		return
+	}
+	if s.rec.creeps {
+		acked = acked * s.snd.mss / s.rec.ceiling
 	}
 	s.rec.ceiling += acked
 	if float64(s.rec.ceiling) >= s.ctl.State().Cwnd {
@@ -95,6 +107,15 @@ func (s *Subflow) Room(now mono.Time, waiting int) int {
 	s.snd.refused = idle && min(waiting, window) < mss
 	s.setPersist(now)
 	return 0
+}
+
+// QueueRoom returns how many bytes beyond Room may be pushed, so that the
+// subflow has two windows at most.
+func (s *Subflow) QueueRoom() int {
+	if !s.CanSend() {
+		return 0
+	}
+	return max(min(s.snd.usable(), 2*s.cwnd()-s.pipe()-s.snd.queued()-s.queue.pending), 0)
 }
 
 // silly reports whether n bytes, less than a segment and less than what
