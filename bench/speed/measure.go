@@ -34,26 +34,33 @@ func meter() func(units float64) Usage {
 	}
 }
 
-// Bulk sends from one end to the other for a time and closes both. The time
-// ends when the last byte was read.
-func Bulk(from, to net.Conn, d time.Duration) (Usage, error) {
+// Bulk sends from one end to the other, first unmeasured for a time, then for
+// d, and closes both. The measurement ends when the last byte was read.
+func Bulk(from, to net.Conn, warm, d time.Duration) (Usage, error) {
 	received := make(chan error, 1)
 	go func() { received <- drain(to) }()
 	data := make([]byte, WriteSize)
-	n := 0.0
+	_, err := writeFor(from, data, warm)
 	done := meter()
-	var err error
-	for end := time.Now().Add(d); err == nil && time.Now().Before(end); n += WriteSize {
-		_, err = from.Write(data)
-	}
+	n, again := writeFor(from, data, d)
+	err = errors.Join(err, again)
 	err = errors.Join(err, from.Close(), <-received)
 	used := done(n)
 	return used, errors.Join(err, to.Close())
 }
 
+// writeFor writes data again and again, and returns how many bytes that were.
+func writeFor(to net.Conn, data []byte, d time.Duration) (n float64, err error) {
+	for end := time.Now().Add(d); err == nil && time.Now().Before(end); n += float64(len(data)) {
+		_, err = to.Write(data)
+	}
+	return n, err
+}
+
 // drain reads to the end.
-func drain(c net.Conn) error {
-	buf := make([]byte, WriteSize)
+func drain(c net.Conn) error { return drainTo(c, make([]byte, WriteSize)) }
+
+func drainTo(c net.Conn, buf []byte) error {
 	for {
 		if _, err := c.Read(buf); err != nil {
 			if errors.Is(err, io.EOF) {
@@ -128,7 +135,8 @@ func dialOnce(r *Rig, buf []byte) error {
 	return errors.Join(err, c.Close())
 }
 
-// serveBytes returns a byte on each connection, until the listener is closed.
+// serveBytes returns a byte on each connection and closes it after the client
+// did, until the listener is closed.
 func serveBytes(l net.Listener) error {
 	buf := make([]byte, 1)
 	for {
@@ -137,7 +145,9 @@ func serveBytes(l net.Listener) error {
 			return nil
 		}
 		if _, err = io.ReadFull(c, buf); err == nil {
-			_, err = c.Write(buf)
+			if _, err = c.Write(buf); err == nil {
+				err = drainTo(c, buf)
+			}
 		}
 		if err = errors.Join(err, c.Close()); err != nil {
 			return err

@@ -70,9 +70,9 @@ func New(s Setup) (*Rig, error) {
 	if s.GVisor {
 		return newGVisorRig(near[0], far[0])
 	}
-	cfg := s.MPTCP.Clone()
-	if cfg == nil {
-		cfg = &mptcp.Config{}
+	cfg := &mptcp.Config{}
+	if s.MPTCP != nil {
+		cfg = s.MPTCP.Clone()
 	}
 	if !s.Tuned && cfg.ReadBuffer == 0 {
 		cfg.ReadBuffer = BufferSize
