@@ -32,6 +32,9 @@ type Options struct {
 	Quick   bool    // fewer points, shorter runs: at most 12 seconds of processor time in all
 	Profile Profile // what the hosts are like
 	Dir     string  // where the results go, for what is kept beside them; "" = nowhere
+	// TraceDir is where units that offer traces put them; "" = nowhere. It has
+	// no influence on outcomes.
+	TraceDir string
 }
 
 // Pick returns quick in a quick run and full in a full one.

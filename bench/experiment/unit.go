@@ -22,7 +22,8 @@ type Unit struct {
 	values map[string]float64
 	series map[string]Series
 	host   map[string]float64
-	err    error // the first misuse
+	finish []func() error // when the case has run
+	err    error          // the first misuse
 }
 
 // Series is a list of measurements. X may be nil: then Y are samples in no
@@ -100,7 +101,11 @@ func Execute(c Case, seed uint64, o Options) (out Outcome, err error) {
 			err = fmt.Errorf("case %s, seed %d: panic: %v\n%s", c.Name, seed, p, debug.Stack())
 		}
 	}()
-	if err := errors.Join(c.Run(u), u.err); err != nil {
+	err = errors.Join(c.Run(u), u.err)
+	for _, f := range u.finish {
+		err = errors.Join(err, f())
+	}
+	if err != nil {
 		return Outcome{}, fmt.Errorf("case %s, seed %d: %w", c.Name, seed, err)
 	}
 	return Outcome{Case: c.Name, Seed: seed, Values: u.values, Series: u.series, Host: u.host}, nil

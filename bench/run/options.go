@@ -19,6 +19,7 @@ type options struct {
 	seeds       int // 0 = as many as each experiment wants
 	out         string
 	json        bool
+	trace       bool
 	workers     int
 	shard       int
 	shards      int      // 0 = not sharded
@@ -39,6 +40,7 @@ func parse(args []string, errorOutput io.Writer) (*options, error) {
 	f.StringVar(&o.out, "out", "out/bench", "write results to this `directory`")
 	f.BoolVar(&o.json, "json", false, "print results as JSON, one a line")
 	f.IntVar(&o.workers, "j", runtime.GOMAXPROCS(0), "run so many simulations at once")
+	f.BoolVar(&o.trace, "trace", false, "simulate everything anew and write traces of experiments that offer them to the directory's traces/NAME")
 	shard := f.String("shard", "", "simulate the `i/n`-th part only, i from 0 to n-1, for a later -merge")
 	merged := f.Bool("merge", false, "put the results of shards together: -merge DIR...")
 	var dirs []string

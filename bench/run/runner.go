@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -107,9 +108,17 @@ func (r *runner) open(e *experiment.Experiment) (*job, []task, error) {
 		Experiment: e, options: r.options.Options, plan: e.Plan(r.options.Options),
 		seeds: e.SeedList(r.options.Options, r.options.seeds),
 	}
+	if r.options.trace {
+		j.options.TraceDir = filepath.Join(r.options.out, "traces", j.file())
+	}
 	var err error
 	if j.store, err = newStore(r.options.out, j); err != nil {
 		return nil, nil, err
+	}
+	if r.options.trace {
+		if err := j.store.forget(); err != nil {
+			return nil, nil, err
+		}
 	}
 	records, aside, err := j.store.open()
 	if err != nil {

@@ -146,6 +146,14 @@ func (s *store) open() (records []record, aside bool, err error) {
 	return records, aside, err
 }
 
+// forget removes the file.
+func (s *store) forget() error {
+	if err := os.Remove(s.name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // add appends an outcome.
 func (s *store) add(r record) error {
 	b, err := json.Marshal(r)

@@ -14,6 +14,7 @@
 //	go run ./examples/quickstart -rates 50,50,5 -delays 10ms,30ms,80ms -loss 0,0.1,0
 //	go run ./examples/quickstart -outage 0 -json
 //	go run ./examples/quickstart -file movie.mkv -pcap client.pcapng
+//	go run ./examples/quickstart -trace run # then: traceview run.*.sqlog
 //
 // With -handover the client never has two paths: its only one goes away when a
 // third has arrived, and three seconds later the client comes up on the other,

@@ -122,3 +122,37 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 	require.Equal(t, []path{{5e6, 10 * time.Millisecond, 0}, {7e6, 10 * time.Millisecond, 0.02}}, o.paths)
 	require.Equal(t, 1, o.leaving())
 }
+
+// Each host's trace tells where every byte went.
+func TestTraceOfBothHosts(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "run")
+	r := runJSON(t, "-bytes", "2000000", "-outage", "100ms", "-trace", name)
+	require.True(t, r.SHA256OK)
+	type record struct {
+		Name string `json:"name"`
+		Path string `json:"path_id"`
+		Data struct {
+			Offset *int64 `json:"offset"`
+			Len    int64  `json:"len"`
+		} `json:"data"`
+	}
+	highest := func(host, event string) (end int64, paths map[string]bool) {
+		b, err := os.ReadFile(name + "." + host + ".sqlog")
+		require.NoError(t, err)
+		paths = make(map[string]bool)
+		for _, line := range bytes.Split(b, []byte{0x1e})[2:] {
+			var r record
+			require.NoError(t, json.Unmarshal(line, &r))
+			if r.Name == event && r.Data.Offset != nil {
+				end = max(end, *r.Data.Offset+r.Data.Len)
+				paths[r.Path] = true
+			}
+		}
+		return end, paths
+	}
+	for host, event := range map[string]string{"client": "mptcp:segment_sent", "server": "mptcp:segment_received"} {
+		end, paths := highest(host, event)
+		require.EqualValues(t, 2_000_000, end, host)
+		require.Len(t, paths, 2, host)
+	}
+}

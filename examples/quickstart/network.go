@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"time"
 
 	"github.com/gomptcp/gomptcp/mptcp"
 	"github.com/gomptcp/gomptcp/netstack"
@@ -18,6 +19,7 @@ type network struct {
 	links          []stack.LinkEndpoint // the same, with the tap of a capture
 	capture        *os.File
 	pcap           *netstack.PcapWriter // writes to capture
+	traces         []traceFile
 }
 
 // name is what path i is called.
@@ -42,11 +44,11 @@ func newNetwork(o *options) (n *network, err error) {
 			n.close()
 		}
 	}()
-	cfg := &mptcp.Config{Scheduler: o.scheduler, Congestion: o.congestion}
-	if n.client, err = netstack.New(netstack.Config{MPTCP: cfg}); err != nil {
+	from := time.Now()
+	if n.client, err = n.host(o, "client", from); err != nil {
 		return n, err
 	}
-	if n.server, err = netstack.New(netstack.Config{MPTCP: cfg}); err != nil {
+	if n.server, err = n.host(o, "server", from); err != nil {
 		return n, err
 	}
 	if o.pcap != "" {
@@ -67,6 +69,17 @@ func newNetwork(o *options) (n *network, err error) {
 		}
 	}
 	return n, nil
+}
+
+// host makes a host, which is traced if that is asked for.
+func (n *network) host(o *options, name string, from time.Time) (*netstack.Host, error) {
+	trace, err := n.trace(o, name, from)
+	if err != nil {
+		return nil, err
+	}
+	return netstack.New(netstack.Config{MPTCP: &mptcp.Config{
+		Scheduler: o.scheduler, Congestion: o.congestion, Trace: trace,
+	}})
 }
 
 // lay lays path i between the hosts and gives the server its end.
@@ -95,7 +108,7 @@ func addLink(h *netstack.Host, i, host int, link stack.LinkEndpoint) error {
 	})
 }
 
-// close ends both hosts and the capture.
+// close ends both hosts, the capture and the traces.
 func (n *network) close() error {
 	var err error
 	for _, h := range []*netstack.Host{n.client, n.server} {
@@ -106,5 +119,5 @@ func (n *network) close() error {
 	if n.capture != nil {
 		err = errors.Join(n.pcap.Flush(), n.capture.Close())
 	}
-	return err
+	return errors.Join(err, n.closeTraces())
 }

@@ -33,6 +33,7 @@ type options struct {
 	outage     time.Duration // how long the path that goes away is down; 0 = never
 	json       bool
 	pcap       string // capture file; "" = none
+	trace      string // beginning of the names of trace files; "" = none
 }
 
 // parse reads the command line. What is wrong with it goes to errors.
@@ -51,6 +52,7 @@ func parse(args []string, errorOutput io.Writer) (*options, error) {
 	f.DurationVar(&o.outage, "outage", 2*time.Second, "how long the fastest path is down in the middle, 0 = never; with -handover the time without a path (default 3s)")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON")
 	f.StringVar(&o.pcap, "pcap", "", "write the client's packets to this pcapng `file`")
+	f.StringVar(&o.trace, "trace", "", "trace both hosts to `NAME`.client.sqlog and NAME.server.sqlog, for traceview")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}

@@ -70,6 +70,7 @@ func (n *Node) wrap(hc *host.Conn) *Conn {
 		c.watch = newWatch(c)
 		n.conns = append(n.conns, c)
 	}
+	c.observed()
 	return c
 }
 
@@ -129,7 +130,7 @@ func (c *Conn) send() {
 		if c.burst++; c.burst == maxBurst {
 			n.sim.violate("%s: no end of segments: %v", n.Name, &n.out)
 		}
-		c.watch.sent(&n.out)
+		c.sent(&n.out)
 		n.transmit(&n.out)
 	}
 }

@@ -65,6 +65,7 @@ func (s *Sim) NewNode(name string, cfg host.Config) *Node {
 	}
 	cfg.Path, cfg.Routable, cfg.Locals = n.path, n.routable, n.locals
 	cfg.Alloc = s.alloc
+	cfg.Observe = s.observeEvents(cfg.Observe)
 	n.Host = host.New(cfg)
 	s.nodes = append(s.nodes, n)
 	return n
@@ -221,17 +222,17 @@ func (n *Node) deliver(seg *wire.Segment) {
 	switch v.Kind {
 	case host.VerdictSegment:
 		c := v.Conn.User.(*Conn)
-		c.watch.received(seg)
+		c.received(seg)
 		c.HandleSegment(now, v.ID, seg)
 		c.pump()
 	case host.VerdictAccept:
 		c := n.wrap(v.Conn)
-		c.watch.received(seg)
+		c.received(seg)
 		c.pump()
 	case host.VerdictJoin:
 		c := v.Conn.User.(*Conn)
 		if _, ok := n.Host.Join(now, v.Conn, seg); ok {
-			c.watch.received(seg)
+			c.received(seg)
 			c.pump()
 		}
 		n.flush()

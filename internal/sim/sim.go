@@ -25,14 +25,15 @@ type Sim struct {
 	seed    uint64
 	streams uint64 // random sources given out
 
-	fast    bool // see NewFast
-	alloc   stream.Allocator
-	count   uint64 // see Events
-	nodes   []*Node
-	routers []*Router
-	links   []*Link
-	trace   trace
-	capture *Capture
+	fast     bool // see NewFast
+	alloc    stream.Allocator
+	count    uint64 // see Events
+	nodes    []*Node
+	routers  []*Router
+	links    []*Link
+	trace    trace
+	capture  *Capture
+	observer Observer // nil = nobody
 
 	violations []string
 }
