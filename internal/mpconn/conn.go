@@ -284,7 +284,7 @@ func (c *Conn) flow(id int) *flow {
 	return nil
 }
 
-func (c *Conn) drop(r reason.Drop) { c.stats.Drops[r]++ }
+func (c *Conn) drop(r reason.Drop) { c.stats.Drops.Count(r) }
 
 // IsMPTCP reports whether the connection speaks MPTCP.
 func (c *Conn) IsMPTCP() bool { return c.mode == modeMPTCP }

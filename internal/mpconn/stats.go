@@ -1,6 +1,7 @@
 package mpconn
 
 import (
+	"maps"
 	"net/netip"
 
 	"github.com/gomptcp/gomptcp/internal/key"
@@ -17,7 +18,13 @@ type Stats struct {
 	BytesReinjected uint64 // sent again on another subflow
 	SegmentsSent    uint64
 	ChecksumErrors  uint64 // DSS checksums that did not hold
-	Drops           [reason.NumDrops]uint64
+	Drops           reason.Drops
+}
+
+// clone returns a copy that the connection does not change.
+func (s Stats) clone() Stats {
+	s.Drops = maps.Clone(s.Drops)
+	return s
 }
 
 // Totals returns the totals up to now. They change with the connection and
@@ -67,7 +74,7 @@ func (c *Conn) Info() Info {
 		ReadBuffer: c.rcv.buffer.limit, WriteBuffer: s.buffer.limit,
 		SendMemory: s.q.Memory(), RecvMemory: c.rcv.q.Memory(),
 		NextDSN: uint64(s.dsn(s.nxt)), NextAck: uint64(c.rcv.dsn(c.rcv.ack())),
-		Stats: c.stats,
+		Stats: c.stats.clone(),
 	}
 }
 

@@ -5,9 +5,12 @@ const (
 	// at that size the copy costs less than what keeping a packet buffer,
 	// with its headers and its own allocation, would pin.
 	copyBelow = 512
-	// chunkSize is the size in bytes of the largest buffer that copies share,
-	// small enough for an idle connection to keep one.
-	chunkSize = 2 << 10
+	// chunkSize is the size in bytes of the buffers that are recycled: enough
+	// for nearly any payload that is copied, small enough for an idle
+	// connection to keep one. With what stands beside it a chunk has 512 bytes.
+	chunkSize = 496
+	// shareMost is the size in bytes of the largest buffer that copies share.
+	shareMost = 2 << 10
 )
 
 // chunk is a buffer for copies, recycled by its queue.
@@ -99,7 +102,7 @@ func (q *RecvQ) extend(c *chain, n int) {
 			size = max(n, chunkSize)
 		}
 	} else if t := q.nodes.at(c.tail); t.grows {
-		size = max(n, min(chunkSize, t.pinned+n))
+		size = max(n, min(shareMost, t.pinned+n))
 	}
 	p := piece{last: true, grows: true, pinned: size}
 	if size == chunkSize {
