@@ -50,6 +50,30 @@ type Config struct {
 	// elsewhere (flag C of RFC 8684, Section 3.1).
 	DenyJoinInitial bool
 
+	// FastOpen takes part in TCP Fast Open (RFC 7413), with MPTCP as in RFC
+	// 8684, Appendix B: the first bytes of a connection go along with its SYN, and
+	// the answer to them comes one round trip earlier. The first connection to an
+	// address asks for a cookie and is an ordinary one; later ones use it.
+	//
+	// A dial for which a cookie is known returns at once, before anything is
+	// sent: the SYN leaves with the first Write, or without data when Read has
+	// waited for 5 ms or CloseWrite is called, and that the peer does not answer is
+	// the error of a later Read or Write. Where data on a SYN does not pass, or
+	// comes to nothing, it is sent again in the ordinary way, and other dials are
+	// ordinary ones for a minute or more.
+	//
+	// A listener gives connections to Accept, with their first bytes, before the
+	// peer's address is proven by more than the cookie; half as many as Backlog
+	// says may be in that state.
+	//
+	// Data on a SYN may be delivered twice: when the network duplicates the SYN
+	// and the copy arrives after the connection has ended, it opens another. RFC
+	// 7413, Section 6.1: "a client that cannot handle receiving the same SYN data
+	// more than once MUST NOT enable TFO to send data in a SYN", and no more may
+	// such a server. What begins with TLS can, or with a request that changes
+	// nothing.
+	FastOpen bool
+
 	// MaxSubflows is how many subflows a connection may have, the first
 	// included; 0 means 8, at most 64.
 	MaxSubflows int
@@ -155,6 +179,7 @@ func (c *Config) forHost() (host.ConnConfig, error) {
 		RequireMPTCP:    !c.Plain && c.Fallback == FallbackRefuse,
 		Checksum:        c.Checksum,
 		DenyJoinInitial: c.DenyJoinInitial,
+		FastOpen:        c.FastOpen,
 		Scheduler:       c.Scheduler,
 		Congestion:      c.Congestion,
 		PathManager:     c.PathManager,

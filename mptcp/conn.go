@@ -140,7 +140,12 @@ func (c *Conn) awaitRead(take func(mono.Time) int) (int, error) {
 		if err == nil {
 			c.read.want = 1
 		}
-		c.leave()
+		if c.core.Held() && err == nil {
+			c.core.AwaitInput(c.stack.now())
+			c.unlock()
+		} else {
+			c.leave()
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -379,7 +384,7 @@ func (c *Conn) SetKeepAliveConfig(config net.KeepAliveConfig) error {
 }
 
 // MultipathTCP reports whether the connection speaks MPTCP, as the method of
-// *net.TCPConn does. Info says more.
+// *net.TCPConn does; false while that is not known. Info says more.
 func (c *Conn) MultipathTCP() (bool, error) {
 	c.mu.Lock()
 	defer c.leave()

@@ -49,7 +49,8 @@ func (d *Dialer) Dial(network, address string) (net.Conn, error) {
 //
 // It returns a *Conn as soon as the first subflow is established; further ones
 // are opened in the background. When ctx ends before, the attempt is given up;
-// after that ctx has no effect.
+// after that ctx has no effect. With Config.FastOpen it may return at once,
+// before anything is sent.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := d.dial(ctx, network, address)
 	if err != nil {
@@ -174,10 +175,14 @@ func (s *Stack) open(cfg *Config, args host.DialArgs) (*Conn, error) {
 }
 
 // awaitConnected sends the SYN and waits for the end of the handshake, or
-// gives it up when ctx ends.
+// gives it up when ctx ends. A SYN that waits for data it lets wait.
 func (c *Conn) awaitConnected(ctx context.Context) error {
 	c.mu.Lock()
+	held := c.core.Held()
 	c.unlock()
+	if held {
+		return nil
+	}
 	err := c.await(ctx, func() (bool, error) {
 		if c.core.Closed() {
 			return true, c.endError()

@@ -24,6 +24,9 @@
 // without any. With a peer, or through a box on the way, that knows no MPTCP a
 // connection is plain TCP; that is no error: Conn.Info says so.
 //
+// Config.FastOpen takes part in TCP Fast Open (RFC 7413): the first bytes of a
+// connection go along with its SYN.
+//
 // # Security
 //
 // Who cannot see a connection's packets cannot harm it by forging some:

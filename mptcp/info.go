@@ -20,6 +20,7 @@ type Info struct {
 	Checksum   bool      // DSS checksums are in use
 	Token      uint32    // ours, by which the peer's subflows join
 	Close      string    // how the connection ended; "" while it goes on
+	SYNData    int       // bytes that went along with the SYN and were taken: ours or the peer's (RFC 7413)
 
 	Subflows       int // that may carry data now
 	SubflowsOpened int // ever
@@ -53,7 +54,7 @@ func (c *Conn) Info() Info {
 	defer c.leave()
 	i := c.core.Info()
 	info := Info{
-		State: i.State.String(), MPTCP: i.MPTCP, Checksum: i.Checksum, Token: uint32(i.Token),
+		State: i.State.String(), MPTCP: i.MPTCP, Checksum: i.Checksum, Token: uint32(i.Token), SYNData: i.SYNData,
 		Subflows: i.Subflows, SubflowsOpened: i.Opened,
 		BytesSent: i.Stats.BytesSent, BytesAcked: i.Stats.BytesAcked,
 		BytesReceived: i.Stats.BytesReceived, BytesDuplicate: i.Stats.BytesDuplicate,
@@ -158,7 +159,7 @@ type Counters struct {
 	Drops map[string]uint64
 
 	// MIB are counters by the names that Linux has for them: those of MPTCP in
-	// /proc/net/netstat, and those of SYN cookies. A name of Linux that is
+	// /proc/net/netstat, and those of SYN cookies and of TCP Fast Open. A name of Linux that is
 	// missing has no counterpart.
 	MIB map[string]uint64
 

@@ -39,6 +39,9 @@ func (c *Conn) AddSubflow(ctx context.Context, sc SubflowConfig) (id int, err er
 }
 
 func (c *Conn) addSubflow(ctx context.Context, sc SubflowConfig) (int, error) {
+	c.mu.Lock()
+	c.core.Connect()
+	c.unlock()
 	if err := c.await(ctx, c.joinable); err != nil {
 		return 0, err
 	}

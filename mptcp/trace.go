@@ -50,7 +50,7 @@ type Trace struct {
 // addresses of its first subflow.
 type ConnEvent struct {
 	Local, Remote netip.AddrPort
-	MPTCP         bool   // the connection speaks MPTCP
+	MPTCP         bool   // the connection speaks MPTCP; false while that is not known
 	Reason        string // in words; "" if there is none
 }
 

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"container/list"
 	"net/netip"
 	"time"
 
@@ -26,25 +25,21 @@ type blackholeKey struct {
 }
 
 type blackhole struct {
-	key     blackholeKey
 	period  time.Duration
 	until   mono.Time // dials are plain before, and then one probes
 	probing bool      // it does now
 }
 
-// blackholeTable remembers where SYNs with MP_CAPABLE stayed unanswered and
-// plain ones did not. The entry not touched for the longest time gives way.
+// blackholeTable remembers on which ways SYNs with some option stayed unanswered
+// and plain ones did not, for MPTCP and for TCP Fast Open.
 //
 // RFC 8684, Section 3.1: "If the SYN packets are unacknowledged, it is up to
 // local policy to decide how to respond." Finding out each time anew would
 // cost every connection the time of several lost SYNs.
-type blackholeTable struct {
-	entries map[blackholeKey]*list.Element
-	order   list.List // of *blackhole, most recently touched first
-}
+type blackholeTable[K comparable] struct{ lru[K, blackhole] }
 
-func newBlackholeTable() blackholeTable {
-	return blackholeTable{entries: make(map[blackholeKey]*list.Element)}
+func newBlackholeTable[K comparable]() blackholeTable[K] {
+	return blackholeTable[K]{newLRU[K, blackhole](maxBlackholes)}
 }
 
 // blackholeOf returns the key of a pair of addresses: prefixes of 24 bits in
@@ -58,7 +53,7 @@ func blackholeOf(local, remote netip.Addr) blackholeKey {
 	return blackholeKey{local, p}
 }
 
-// dialMode is how a dial offers MPTCP.
+// dialMode is how a dial offers an option.
 type dialMode uint8
 
 const (
@@ -68,49 +63,38 @@ const (
 )
 
 // mode says how a dial begins at now.
-func (bt *blackholeTable) mode(now mono.Time, k blackholeKey) dialMode {
-	el, ok := bt.entries[k]
-	if !ok {
+func (bt *blackholeTable[K]) mode(now mono.Time, k K) dialMode {
+	b := bt.get(k)
+	if b == nil {
 		return dialOffers
 	}
-	b := el.Value.(*blackhole)
 	if !b.until.Reached(now) {
 		return dialPlain
 	}
 	// Others stay plain until the probe is decided, or has had its time.
 	b.until, b.probing = now.Add(blackholeLeast), true
-	bt.order.MoveToFront(el)
+	bt.touch(k)
 	return dialProbes
 }
 
 // closed notes that only a plain SYN was answered. It reports whether that was
 // news.
-func (bt *blackholeTable) closed(now mono.Time, k blackholeKey, m dialMode) bool {
-	el, ok := bt.entries[k]
-	if !ok {
-		if len(bt.entries) >= maxBlackholes {
-			oldest := bt.order.Back()
-			delete(bt.entries, bt.order.Remove(oldest).(*blackhole).key)
-		}
-		bt.entries[k] = bt.order.PushFront(&blackhole{key: k, period: blackholeLeast, until: now.Add(blackholeLeast)})
+func (bt *blackholeTable[K]) closed(now mono.Time, k K, m dialMode) bool {
+	b := bt.touch(k)
+	if b.period == 0 {
+		b.period, b.until = blackholeLeast, now.Add(blackholeLeast)
 		return true
 	}
 	// Dials that began before the first discovery report it again.
-	if b := el.Value.(*blackhole); m == dialProbes && b.probing {
+	if m == dialProbes && b.probing {
 		b.period = min(2*b.period, blackholeMost)
 		b.until, b.probing = now.Add(b.period), false
 	}
-	bt.order.MoveToFront(el)
 	return false
 }
 
-// open notes that a SYN with MP_CAPABLE was answered.
-func (bt *blackholeTable) open(k blackholeKey) {
-	if el, ok := bt.entries[k]; ok {
-		bt.order.Remove(el)
-		delete(bt.entries, k)
-	}
-}
+// open notes that a SYN with the option was answered.
+func (bt *blackholeTable[K]) open(k K) { bt.remove(k) }
 
 // offer decides how c, which is about to be dialed, offers MPTCP. One that
 // must be MPTCP offers it whatever is known.

@@ -25,7 +25,9 @@ type Conn struct {
 	cfg     *ConnConfig
 	first   tuple // of the first subflow
 	active  bool
-	offered dialMode // of an active one
+	offered dialMode // of an active one, for MPTCP
+	// fastOpen is the same for TCP Fast Open.
+	fastOpen dialMode
 
 	// Guarded by the host's lock.
 	tuples       []tuple
@@ -34,6 +36,7 @@ type Conn struct {
 	estab        bool      // counted as speaking MPTCP
 	index        int       // in Host.conns; -1 = not there
 	listener     *Listener // until Accept
+	pending      *Listener // that took data on the SYN, until the third ACK
 	openingIndex int       // in listener.opening; -1 = not there
 	joining      []int     // subflows begun by the peer in their handshake
 

@@ -18,7 +18,8 @@ type DialArgs struct {
 	Conn   ConnConfig
 }
 
-// Dial begins a connection. Its SYN waits to be polled from it.
+// Dial begins a connection. Its SYN waits to be polled from it; if a fast open
+// is possible, it waits for the first bytes written besides (Conn.Held).
 func (h *Host) Dial(now mono.Time, a DialArgs) (*Conn, error) {
 	c := h.newConn(&a.Conn, tuple{local: a.Local, remote: a.Remote})
 	c.active = true
@@ -39,6 +40,7 @@ func (h *Host) Dial(now mono.Time, a DialArgs) (*Conn, error) {
 	if cfg.Plain && c.cfg.RequireMPTCP {
 		return nil, ErrNoKey
 	}
+	h.offerFastOpen(now, c, cfg)
 	if w := h.timeWait.get(c.first); w != nil {
 		withISS(cfg, c.first, (*w).issAfter)
 		h.timeWait.remove(c.first)

@@ -93,6 +93,7 @@ type ConnConfig struct {
 	RequireMPTCP    bool // end the connection rather than fall back to plain TCP
 	Checksum        bool // ask for DSS checksums
 	DenyJoinInitial bool // ask peers not to join the first subflow's address and port here
+	FastOpen        bool // take part in TCP Fast Open (RFC 7413)
 	Scheduler       scheduler.Factory
 	Congestion      cc.Factory
 	PathManager     pathmgr.Factory // nil = the connection keeps its first subflow
@@ -120,6 +121,7 @@ type Counters struct {
 	TimeWait      int // tuples in TIME-WAIT now
 	HalfOpen      int // connections of listeners in their handshake now
 	HalfOpenJoins int // subflows begun by peers in theirs
+	FastOpening   int // connections with data on the SYN that wait for the third ACK
 }
 
 // Host is the tables. See the package comment for which lock guards what.
@@ -136,8 +138,13 @@ type Host struct {
 	joining     int // subflows begun by peers in their handshake
 	replies     replyQueue
 	paths       pathTable
-	blackholes  blackholeTable
-	counters    Counters
+	blackholes  blackholeTable[blackholeKey]
+
+	fastOpens     lru[addrPair, fastOpenServer] // of servers
+	fastOpenFails blackholeTable[servicePath]
+	fastOpening   int // connections of listeners with data on the SYN that wait for the third ACK
+
+	counters Counters
 
 	// Reused by every call of a path manager.
 	view     pathmgr.View
@@ -156,7 +163,10 @@ func New(cfg Config) *Host {
 		listenPorts: make(map[uint16]int),
 		timeWait:    newTimeWaitTable(cfg.TimeWait, cfg.MaxTimeWait),
 		paths:       newPathTable(),
-		blackholes:  newBlackholeTable(),
+		blackholes:  newBlackholeTable[blackholeKey](),
+
+		fastOpens:     newLRU[addrPair, fastOpenServer](maxFastOpens),
+		fastOpenFails: newBlackholeTable[servicePath](),
 	}
 }
 
@@ -241,7 +251,7 @@ func (h *Host) Conns(f func(*Conn)) {
 func (h *Host) Counters() Counters {
 	n := h.counters
 	n.Conns, n.TimeWait, n.HalfOpen = len(h.conns), len(h.timeWait.entries), h.opening
-	n.HalfOpenJoins = h.joining
+	n.HalfOpenJoins, n.FastOpening = h.joining, h.fastOpening
 	return n
 }
 

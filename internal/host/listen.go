@@ -28,7 +28,9 @@ type Listener struct {
 
 	opening []*Conn // whose handshake is under way, in no order
 	ready   []*Conn // that wait for Accept, in order
-	closed  bool
+
+	fastOpens pendingFastOpens
+	closed    bool
 
 	host         *Host
 	synAck       *wire.Segment // what cookies are sent with, once one was
@@ -215,7 +217,11 @@ func (h *Host) accept(now mono.Time, l *Listener, t tuple, w *waiting, seg *wire
 		withISS(cfg, t, (*w).issAfter)
 		h.timeWait.remove(t)
 	}
+	cfg.FastOpen = h.takeFastOpen(now, l, t, seg)
 	c.Conn = mpconn.Accept(now, cfg, seg)
+	if cfg.FastOpen.Take {
+		h.beginFastOpen(c, l)
+	}
 	l.add(c)
 	h.register(c, t)
 	h.counters.Accepted++

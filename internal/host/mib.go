@@ -8,8 +8,8 @@ import (
 )
 
 // MIB is a counter that means what Linux's of the same name does: those of
-// MPTCP in /proc/net/netstat under MPTcpExt, those of SYN cookies under
-// TcpExt. Options are counted when they are sent, and received ones when they
+// MPTCP in /proc/net/netstat under MPTcpExt, those of SYN cookies and of TCP Fast
+// Open under TcpExt. Options are counted when they are sent, and received ones when they
 // have had their effect, but for those marked: they count as they arrive.
 type MIB uint8
 
@@ -61,6 +61,13 @@ const (
 	MIBSyncookiesSent
 	MIBSyncookiesRecv
 	MIBSyncookiesFailed
+	MIBTCPFastOpenActive         // dials all of whose data on the SYN was taken
+	MIBTCPFastOpenActiveFail     // dials whose data on the SYN was not, or not all
+	MIBTCPFastOpenPassive        // accepted connections whose SYN had a good cookie
+	MIBTCPFastOpenPassiveFail    // SYNs with a bad one
+	MIBTCPFastOpenListenOverflow // SYNs with the option while too many were pending
+	MIBTCPFastOpenCookieReqd     // SYNs that asked for a cookie
+	MIBTCPFastOpenBlackhole      // ways found that drop what belongs to a fast open
 	NumMIBs
 )
 
@@ -75,6 +82,8 @@ var mibNames = [NumMIBs]string{
 	"MPPrioTx", "MPPrioRx", "MPFailTx", "MPFailRx", "MPFastcloseTx", "MPFastcloseRx", "MPRstTx", "MPRstRx",
 	"MPCurrEstab", "Blackhole", "MPCapableDataFallback", "SimultConnectFallback",
 	"SyncookiesSent", "SyncookiesRecv", "SyncookiesFailed",
+	"TCPFastOpenActive", "TCPFastOpenActiveFail", "TCPFastOpenPassive", "TCPFastOpenPassiveFail",
+	"TCPFastOpenListenOverflow", "TCPFastOpenCookieReqd", "TCPFastOpenBlackhole",
 }
 
 // String returns the kernel's name.
@@ -230,15 +239,6 @@ func (h *Host) countEvent(c *Conn, e *mpconn.Event, joined bool) {
 		h.count(active)
 	}
 	switch e.Kind {
-	case mpconn.EventConnected:
-		if c.IsMPTCP() {
-			h.setEstab(c, true)
-			if c.active {
-				h.count(MIBMPCapableSYNACKRX)
-			} else {
-				h.count(MIBMPCapableACKRX)
-			}
-		}
 	case mpconn.EventFallback:
 		h.setEstab(c, false)
 		if m, ok := fallbackMIB[e.Fallback]; ok {
@@ -247,8 +247,16 @@ func (h *Host) countEvent(c *Conn, e *mpconn.Event, joined bool) {
 			h.count(MIBSimultConnectFallback)
 		}
 	case mpconn.EventSubflowUp:
-		if e.ID != 0 {
+		switch {
+		case e.ID != 0:
 			passive(MIBMPJoinAckRx, MIBMPJoinSynAckRx)
+		case c.IsMPTCP():
+			h.setEstab(c, true)
+			if c.active {
+				h.count(MIBMPCapableSYNACKRX)
+			} else {
+				h.count(MIBMPCapableACKRX)
+			}
 		}
 	case mpconn.EventSubflowLost:
 		switch {

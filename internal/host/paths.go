@@ -1,7 +1,6 @@
 package host
 
 import (
-	"container/list"
 	"net/netip"
 	"time"
 
@@ -21,37 +20,15 @@ type Path struct {
 	LastUse      mono.Time // when a subflow last ended there
 }
 
-type pathKey struct{ local, remote netip.Addr }
-
-type pathEntry struct {
-	key  pathKey
-	path Path
-}
-
 // pathTable keeps the measurements of recent paths, so that policies can
 // choose before a connection has any subflow.
-type pathTable struct {
-	entries map[pathKey]*list.Element
-	order   list.List // of *pathEntry, most recently used first
-}
+type pathTable struct{ lru[addrPair, Path] }
 
-func newPathTable() pathTable {
-	return pathTable{entries: make(map[pathKey]*list.Element)}
-}
+func newPathTable() pathTable { return pathTable{newLRU[addrPair, Path](maxPaths)} }
 
 // record stores p. A measurement that p lacks keeps its older value.
 func (pt *pathTable) record(local, remote netip.Addr, p Path) {
-	k := pathKey{local, remote}
-	el, ok := pt.entries[k]
-	if !ok {
-		if len(pt.entries) >= maxPaths {
-			oldest := pt.order.Back()
-			delete(pt.entries, pt.order.Remove(oldest).(*pathEntry).key)
-		}
-		pt.entries[k] = pt.order.PushFront(&pathEntry{key: k, path: p})
-		return
-	}
-	old := &el.Value.(*pathEntry).path
+	old := pt.touch(addrPair{local, remote})
 	if p.SRTT == 0 {
 		p.SRTT, p.MinRTT = old.SRTT, old.MinRTT
 	}
@@ -59,14 +36,13 @@ func (pt *pathTable) record(local, remote netip.Addr, p Path) {
 		p.Rate = old.Rate
 	}
 	*old = p
-	pt.order.MoveToFront(el)
 }
 
 // Path returns what was last measured between two addresses.
 func (h *Host) Path(local, remote netip.Addr) (Path, bool) {
-	el, ok := h.paths.entries[pathKey{local, remote}]
-	if !ok {
+	p := h.paths.get(addrPair{local, remote})
+	if p == nil {
 		return Path{}, false
 	}
-	return el.Value.(*pathEntry).path, true
+	return *p, true
 }

@@ -44,6 +44,7 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 	switch e.Kind {
 	case mpconn.EventConnected:
 		h.learnOffer(now, c)
+		h.learnFastOpen(now, c)
 		if c.listener != nil {
 			c.listener.promote(c)
 			return c.listener
@@ -53,6 +54,7 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 	case mpconn.EventSubflowOpened:
 		h.tuples.bind(t, c, e.ID)
 	case mpconn.EventSubflowUp:
+		h.endFastOpen(now, c, reason.CloseNone)
 		h.Feed(now, c, flowEvent(pathmgr.SubflowUp, e))
 	case mpconn.EventSubflowLost:
 		h.measure(now, c, e)
@@ -80,6 +82,8 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 		h.fallback(now, c)
 	case mpconn.EventClosed:
 		c.policy, c.wake = nil, 0
+		h.fastOpenEnded(now, c, e.Close)
+		h.endFastOpen(now, c, e.Close)
 		h.unregister(c)
 	}
 	return nil
@@ -208,12 +212,14 @@ func (h *Host) viewOf(c *Conn) *pathmgr.View {
 	h.subflows = c.AppendSubflows(h.subflows[:0])
 	for i := range h.subflows {
 		s := &h.subflows[i]
-		if s.Close != reason.CloseNone {
+		if s.Close != reason.CloseNone && !h.tuples.bound(tuple{s.Local, s.Remote}, c, s.ID) {
 			continue
 		}
+		// One that is over is shown until the policy hears of its end, lest it
+		// be opened again at once while others end at the same time.
 		v.Subflows = append(v.Subflows, pathmgr.Subflow{
 			ID: s.ID, Local: s.Local, Remote: s.Remote, RemoteID: s.RemoteID,
-			Established: s.Up, Backup: s.Backup, PeerBackup: s.PeerBackup, Stale: s.Stale, SRTT: s.TCP.SRTT, Rate: s.TCP.DeliveryRate,
+			Established: s.Up && s.Close == reason.CloseNone, Backup: s.Backup, PeerBackup: s.PeerBackup, Stale: s.Stale, SRTT: s.TCP.SRTT, Rate: s.TCP.DeliveryRate,
 		})
 	}
 	return v

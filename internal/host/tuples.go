@@ -51,6 +51,11 @@ func (tt *tupleTable) unbind(t tuple, c *Conn, id int) bool {
 	return true
 }
 
+// bound reports whether t belongs to subflow id of c.
+func (tt *tupleTable) bound(t tuple, c *Conn, id int) bool {
+	return tt.bindings[t] == binding{c, id}
+}
+
 // unbindAll forgets every tuple of c.
 func (tt *tupleTable) unbindAll(c *Conn) {
 	for _, t := range c.tuples {

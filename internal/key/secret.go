@@ -20,6 +20,7 @@ const (
 	purposeTimestamp
 	purposeCookie
 	purposeCookieKey
+	purposeFastOpen
 )
 
 // ISS returns the initial send sequence number of a connection, micros

@@ -55,7 +55,7 @@ func (p *Program) Ready(now mono.Time, c *Conn) (acted bool) {
 	if c.Closed() && p.Ended == 0 {
 		p.Ended, p.Close = now, c.Err()
 	}
-	if !c.Connected() || p.closed {
+	if !c.Connected() && !c.Held() || p.closed {
 		return false
 	}
 	// What arrived stays to be read after the connection is over.

@@ -25,6 +25,7 @@ type flowKey struct{ local, remote netip.AddrPort }
 // watchedFlow is one subflow under watch.
 type watchedFlow struct {
 	syn   uint32     // our initial number
+	early uint32     // bytes on our SYN that were acknowledged, which no mapping counts
 	ours  synOptions // of our SYN
 	peer  synOptions // of the peer's
 	heard synOptions // of a SYN that the peer sent, perhaps for another subflow to come
@@ -119,6 +120,7 @@ func (w *watch) received(seg *wire.Segment) {
 		f.heard = synOf(seg)
 	case wire.SYN | wire.ACK:
 		f.peer = synOf(seg)
+		f.early = uint32(seg.Ack) - f.syn - 1
 	}
 	if !seg.Flags.Has(wire.ACK) || seg.Flags.Has(wire.RST) {
 		return
@@ -196,7 +198,7 @@ func (w *watch) checkMapping(f *watchedFlow, seg *wire.Segment) {
 		w.violate(seg, "a declared mapping changed")
 	}
 	f.mappings[seg.DSS.SSN] = m
-	if uint32(seg.Seq)-f.syn-seg.DSS.SSN >= uint32(m.n) {
+	if uint32(seg.Seq)-f.syn-f.early-seg.DSS.SSN >= uint32(m.n) {
 		w.violate(seg, "a mapping of other bytes than the segment's")
 	}
 }

@@ -101,6 +101,7 @@ func (t *self) config() host.ConnConfig {
 	cfg := sim.DefaultConn()
 	cfg.Plain, cfg.Checksum = t.setup.Plain, t.setup.Checksum
 	cfg.ReadBuffer = t.setup.ReadBuffer
+	cfg.FastOpen = t.setup.FastOpen
 	cfg.Limits.Subflows = t.setup.Subflows
 	if !t.setup.Mesh {
 		cfg.PathManager = nil

@@ -32,7 +32,7 @@ const (
 // there was anything to give.
 func (a *selfApp) feed() bool {
 	n := 0
-	if len(a.queue) > 0 && a.conn.Connected() && a.conn.Err() == reason.CloseNone {
+	if len(a.queue) > 0 && (a.conn.Connected() || a.conn.Held()) && a.conn.Err() == reason.CloseNone {
 		n = a.conn.Write(a.t.now, a.queue)
 		a.queue = a.queue[n:]
 	}

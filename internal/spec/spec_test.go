@@ -30,6 +30,16 @@ func TestSelf(t *testing.T) {
 	}
 }
 
+// TestFastOpenItemsApply makes sure that none of the items of RFC 8684, Appendix
+// B, is passed over for want of a cookie.
+func TestFastOpenItemsApply(t *testing.T) {
+	for _, it := range fastOpenItems {
+		if r := Run(it, func(s Setup) (Target, error) { return NewSelf(s), nil }); r.Verdict != Pass {
+			t.Errorf("%s: %s (%s)", it.ID, r.Verdict, r.Note)
+		}
+	}
+}
+
 // deaf is a target that gets nothing.
 type deaf struct{ Target }
 
