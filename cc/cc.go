@@ -1,13 +1,3 @@
-// Package cc holds congestion controllers as plain arithmetic on samples.
-//
-// A Group is made for each connection and gives a Controller to each of its
-// subflows; uncoupled algorithms make controllers that do not know of each
-// other, coupled ones share their group's view. Controllers and groups are
-// called under the connection's lock: they must not block, keep time, or be
-// shared between connections.
-//
-// Windows are in bytes and kept as float64, so that slow growth is not lost
-// to rounding.
 package cc
 
 import "time"
@@ -31,10 +21,14 @@ type Sample struct {
 	Delivered    int           // bytes newly acknowledged or selectively acknowledged
 	Lost         int           // bytes newly marked lost
 	Marked       int           // bytes of Delivered whose ACK carried ECE
+	ECN          bool          // what is sent can be marked
 	InFlight     int           // bytes in flight after this ACK
 	Unsent       int           // bytes waiting to be sent
 	DeliveryRate float64       // bytes/s; 0 if unknown
 	AppLimited   bool          // DeliveryRate is only a lower bound
+	SentInFlight int           // bytes in flight when the latest data of Delivered was sent, it included
+	LostSince    int           // bytes marked lost since then
+	GotSince     int           // bytes delivered since then, Delivered included
 	CwndLimited  bool          // the window was in full use when the acked data was sent
 	InRecovery   bool          // a loss episode is under way: growth is not wanted
 	Round        uint64        // counts round trips: rises when data sent after the last rise is acked
@@ -62,11 +56,31 @@ type Controller interface {
 	// OnAck takes the sample of an ACK that delivered something.
 	OnAck(s *Sample)
 	// OnLoss takes a congestion signal. s.InFlight is FlightSize when it came.
+	// The OnAck of an ACK that brought it follows.
 	OnLoss(l Loss, s *Sample)
 	// Undo takes back the last OnLoss, which proved spurious.
 	Undo()
 	// State returns the outputs now in force.
 	State() State
+}
+
+// ECN is how a congestion control uses Explicit Congestion Notification.
+type ECN uint8
+
+// Uses of ECN.
+const (
+	ECNAsSet   ECN = iota // as the connection is configured
+	ECNClassic            // wanted, as RFC 3168 has it
+	// ECNExact: wanted, and each change of CE is echoed at once, so that the
+	// peer learns what share of its bytes was marked (RFC 8257, Section 3.2).
+	ECNExact
+)
+
+// ECNUser is implemented by groups whose algorithm lives on marks. Both ends
+// need it: what a controller learns of marks is what the peer echoes.
+type ECNUser interface {
+	// ECN is asked before the first subflow is opened.
+	ECN() ECN
 }
 
 // Group makes the controllers of one connection.

@@ -54,9 +54,19 @@ func newCubicGroup() Group {
 
 func (c *cubic) State() State { return c.win.state() }
 
+func (c *cubic) core() *window { return &c.win }
+
 func (c *cubic) OnAck(s *Sample) {
+	c.note(s)
+	c.grow(s)
+}
+
+func (c *cubic) note(s *Sample) {
 	c.clock.advance(s)
 	c.win.observe(s)
+}
+
+func (c *cubic) grow(s *Sample) {
 	switch {
 	case !grows(s):
 	case c.win.inSlowStart():
@@ -127,7 +137,15 @@ func (c *cubic) avoid(s *Sample) {
 	c.win.cwnd += (target - c.win.cwnd) * share
 }
 
-func (c *cubic) OnLoss(l Loss, s *Sample) {
+// grownByOthers begins a new stage, on its plateau: the curve of the old one
+// says nothing of a window that something else has changed.
+func (c *cubic) grownByOthers() { c.curve.started, c.curve.flat = false, true }
+
+func (c *cubic) OnLoss(l Loss, s *Sample) { c.cut(l, s, c.keep(l)) }
+
+func (c *cubic) keep(Loss) float64 { return cubicBeta }
+
+func (c *cubic) cut(l Loss, s *Sample, keep float64) {
 	c.win.setMSS(s)
 	c.start.stop()
 	if c.win.repeated(l) {
@@ -148,7 +166,7 @@ func (c *cubic) OnLoss(l Loss, s *Sample) {
 		v.wMax = c.win.cwnd
 	}
 	// RFC 9438, Section 4.6: "ssthresh = flight_size * beta_cubic".
-	c.win.reduce(l, c.win.reduced(l, s, cubicBeta))
+	c.win.reduce(l, c.win.reduced(l, s, keep))
 }
 
 // Undo restores the state before the last event. RFC 9438, Section 4.9.2:

@@ -1,9 +1,6 @@
 package cc
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 // uncoupled is the group of controllers that do not know of each other.
 type uncoupled func(p Params) Controller
@@ -11,36 +8,41 @@ type uncoupled func(p Params) Controller
 func (u uncoupled) Add(p Params) Controller { return u(p) }
 func (u uncoupled) Remove(Controller)       {}
 
-// shared is what the controllers of a coupled group see of each other.
+// shared is what the controllers of a coupled group see of each other. What
+// is derived from it is computed for each ACK anew: it is a few operations a
+// subflow, and never out of date.
 type shared struct {
 	members []*member
-	stale   bool // something changed that derived values depend on
 }
 
 // member is one subflow in a shared view.
 type member struct {
-	window float64 // bytes in use, see update
+	window float64 // bytes in use, see resize
+	mss    float64 // bytes
 	rtt    float64 // smoothed, seconds; 0 before the first sample
 	failed bool    // a retransmission timeout is unanswered
-	round  uint64  // Sample.Round when seen last
-	known  float64 // window when the others were last told of a change, bytes
+
+	share float64 // of the bytes that met congestion, 0 to 1
+	ecn   bool    // share is that of marks
+
+	since, between float64 // bytes acknowledged since the last loss, and between it and the one before
 }
 
-func (v *shared) join(cwnd float64) *member {
-	m := &member{window: cwnd, known: cwnd}
-	v.members = append(v.members, m)
-	v.stale = true
-	return m
-}
+func newMember(w *window) *member { return &member{window: w.cwnd, mss: w.mss} }
 
 func (v *shared) leave(m *member) {
 	v.members = slices.DeleteFunc(v.members, func(o *member) bool { return o == m })
-	v.stale = true
 }
 
 // counts reports whether the member takes part in sums: a subflow without an
 // RTT sample has no rate, and one that failed carries nothing.
 func (m *member) counts() bool { return m.rtt > 0 && !m.failed }
+
+// rate is what the window is worth, in bytes/s.
+func (m *member) rate() float64 { return m.window / m.rtt }
+
+// coupled reports whether m takes part, and others beside it.
+func (v *shared) coupled(m *member) bool { return m.counts() && v.active() > 1 }
 
 // active returns how many members take part.
 func (v *shared) active() int {
@@ -53,51 +55,73 @@ func (v *shared) active() int {
 	return n
 }
 
-// total returns the sum of the windows, in bytes.
-func (v *shared) total() float64 {
+// sum adds f of all members that take part.
+func (v *shared) sum(f func(*member) float64) float64 {
 	sum := 0.0
 	for _, m := range v.members {
 		if m.counts() {
-			sum += m.window
+			sum += f(m)
 		}
 	}
 	return sum
 }
 
-// acked notes an ACK on a member whose congestion window is cwnd.
+// most returns the greatest f of all members that take part.
+func (v *shared) most(f func(*member) float64) float64 {
+	most := 0.0
+	for _, m := range v.members {
+		if m.counts() {
+			most = max(most, f(m))
+		}
+	}
+	return most
+}
+
+// total returns the sum of the windows, in bytes.
+func (v *shared) total() float64 { return v.sum(func(m *member) float64 { return m.window }) }
+
+// rate returns the sum of the rates, in bytes/s.
+func (v *shared) rate() float64 { return v.sum((*member).rate) }
+
+// minRTT returns the least RTT, in seconds.
+func (v *shared) minRTT() float64 {
+	return 1 / v.most(func(m *member) float64 { return 1 / m.rtt })
+}
+
+// normal returns the sum of what the windows would be at the least RTT of
+// all for the same rates, in bytes.
+func (v *shared) normal() float64 { return v.minRTT() * v.rate() }
+
+// acked notes an ACK on a member.
+func (m *member) acked(s *Sample, w *window) {
+	m.failed = false
+	m.rtt = s.SRTT.Seconds()
+	m.since += float64(s.Acked)
+	m.ecn = s.ECN
+	m.resize(s, w)
+}
+
+// resize notes the window of a member after an ACK.
 //
 // RFC 6356, Section 3: "To cater to connections that are app limited, the
 // computation should consider the minimum between flight_size_i and cwnd_i".
 // FlightSize is that before the ACK; a window in full use stands for itself.
 // The ssthresh that a subflow in fast retransmit should contribute is what
 // our controllers have as cwnd then.
-func (v *shared) acked(m *member, s *Sample, cwnd, mss float64) {
-	was := m.counts()
-	m.failed = false
-	m.rtt = s.SRTT.Seconds()
-	v.resize(m, s, cwnd, mss)
-	if m.counts() != was || s.Round != m.round {
-		v.stale = true
-	}
-	m.round = s.Round
-}
-
-// resize notes the window of a member after an ACK. The derived values are
-// stale once it has changed by a segment (RFC 6356, Section 4.1: "Update
-// alpha only if the quotient of cwnd_i/MSS_i differs").
-func (v *shared) resize(m *member, s *Sample, cwnd, mss float64) {
-	m.window = cwnd
+func (m *member) resize(s *Sample, w *window) {
+	m.window, m.mss = w.cwnd, w.mss
 	if !s.CwndLimited && !s.InRecovery {
-		m.window = min(cwnd, max(float64(s.InFlight+s.Delivered), mss))
-	}
-	if math.Abs(m.window-m.known) >= mss {
-		m.known = m.window
-		v.stale = true
+		m.window = min(w.cwnd, max(float64(s.InFlight+s.Delivered), w.mss))
 	}
 }
 
-// lost notes a congestion signal, or the undoing of one.
-func (v *shared) lost(m *member, cwnd float64, failed bool) {
-	m.window, m.known, m.failed = cwnd, cwnd, failed
-	v.stale = true
+// lost notes a congestion signal.
+func (m *member) lost(l Loss, w *window) {
+	m.window, m.failed = w.cwnd, l == LossTimeout
+	m.between, m.since = m.since, 0
+}
+
+// restored notes that a signal was undone.
+func (m *member) restored(w *window) {
+	m.window, m.failed = w.cwnd, w.timedOut
 }

@@ -1,95 +1,69 @@
 package cc
 
-// liaGroup is the Linked Increases algorithm of RFC 6356, which is also the
-// "RTT compensator" of Wischik et al. (NSDI 2011) as simulators have it: the
-// increase in congestion avoidance is coupled, all else is Reno.
-type liaGroup struct {
-	view  shared
-	alpha float64 // aggressiveness of the connection, equation (2)
-}
+import (
+	"cmp"
+	"slices"
+)
 
-// lia is the controller of one subflow of a liaGroup.
-type lia struct {
-	base  *reno
-	group *liaGroup
-	self  *member
-}
+// newLIAGroup is the Linked Increases algorithm of RFC 6356, which simulators
+// know as "RTT compensator": the increase is coupled, all else is Reno.
+func newLIAGroup() Group { return &linkedGroup{rule: lia{}, base: renoBase} }
 
-func newLIAGroup() Group { return &liaGroup{} }
+// newLIADCTCPGroup is LIA's increase with DCTCP's decrease, the obvious
+// baseline for multipath in data centres.
+func newLIADCTCPGroup() Group { return exact{&linkedGroup{rule: lia{}, base: dctcpBase}} }
 
-func (g *liaGroup) Add(p Params) Controller {
-	c := &lia{base: newReno(p), group: g}
-	c.self = g.view.join(c.base.win.cwnd)
-	return c
-}
+// newLIAExactGroup is the form of LIA that Wischik et al., "Design,
+// implementation and evaluation of congestion control for multipath TCP"
+// (NSDI 2011), derive before they simplify it to what RFC 6356 has.
+func newLIAExactGroup() Group { return &linkedGroup{rule: &liaExact{}, base: renoBase} }
 
-func (g *liaGroup) Remove(c Controller) {
-	if l, ok := c.(*lia); ok && l.group == g {
-		g.view.leave(l.self)
-	}
-}
+type lia struct{ cutAlone }
 
-// refresh computes alpha anew if anything it depends on has changed.
-//
-// RFC 6356, equation (2):
-//
-//	alpha = cwnd_total * MAX(cwnd_i/rtt_i^2) / (SUM(cwnd_i/rtt_i))^2
-//
-// Windows in use stand for cwnd_i throughout, since equation (1) divides by
-// cwnd_total again and an application-limited subflow would otherwise count
-// by a window that it does not use.
-func (g *liaGroup) refresh() {
-	if !g.view.stale {
-		return
-	}
-	g.view.stale = false
-	best, rate := 0.0, 0.0
-	for _, m := range g.view.members {
-		if m.counts() {
-			best = max(best, m.window/(m.rtt*m.rtt))
-			rate += m.window / m.rtt
-		}
-	}
-	if rate > 0 {
-		g.alpha = g.view.total() * best / (rate * rate)
-	}
-}
-
-func (c *lia) State() State { return c.base.State() }
-
-// OnAck leaves to Reno what is not coupled: slow start, and a connection with
-// one subflow, which thereby is Reno to the last bit.
-func (c *lia) OnAck(s *Sample) {
-	v, w := &c.group.view, &c.base.win
-	w.observe(s)
-	v.acked(c.self, s, w.cwnd, w.mss)
-	if !grows(s) || w.inSlowStart() || !c.self.counts() || v.active() < 2 {
-		c.base.OnAck(s)
-	} else {
-		c.group.refresh()
-		c.avoidLinked(s.Acked)
-	}
-	v.resize(c.self, s, w.cwnd, w.mss)
-}
-
-// avoidLinked is the coupled increase. RFC 6356, equation (1):
+// gain is the smaller of two. RFC 6356, equation (1):
 //
 //	min(alpha * bytes_acked * MSS_i / cwnd_total, bytes_acked * MSS_i / cwnd_i)
 //
-// The increase "MUST be set to 1" where integers would make it 0; in floating
-// point it is never 0.
-func (c *lia) avoidLinked(acked int) {
-	w := &c.base.win
-	grant := min(float64(acked), w.cwnd) * w.mss
-	w.cwnd += min(c.group.alpha*grant/c.group.view.total(), grant/w.cwnd)
+// with, in equation (2),
+//
+//	alpha = cwnd_total * MAX(cwnd_i/rtt_i^2) / (SUM(cwnd_i/rtt_i))^2
+//
+// so that cwnd_total cancels out. Windows in use stand for cwnd_i throughout,
+// since an application-limited subflow would otherwise count by a window that
+// it does not use. The increase "MUST be set to 1" where integers would make
+// it 0; in floating point it is never 0.
+func (lia) gain(v *shared, m *member) float64 {
+	rate := v.rate()
+	best := v.most(func(m *member) float64 { return m.rate() / m.rtt })
+	return m.mss * min(best/(rate*rate), 1/m.window)
 }
 
-func (c *lia) OnLoss(l Loss, s *Sample) {
-	c.base.OnLoss(l, s)
-	c.group.view.lost(c.self, c.base.win.cwnd, l == LossTimeout)
+type liaExact struct {
+	cutAlone
+	sorted []*member // memory that is used again
 }
 
-func (c *lia) Undo() {
-	c.base.Undo()
-	c.group.view.lost(c.self, c.base.win.cwnd, c.base.win.timedOut)
+// gain is equation (1) of the paper: over all sets of subflows that contain
+// this one, the least of max(w/T^2)/(sum w/T)^2. No set of subflows then takes
+// more than one TCP would on its best path. Of the sets only those matter that
+// are prefixes of the order by sqrt(w)/T, as the paper's appendix shows.
+func (r *liaExact) gain(v *shared, m *member) float64 {
+	r.sorted = r.sorted[:0]
+	for _, o := range v.members {
+		if o.counts() {
+			r.sorted = append(r.sorted, o)
+		}
+	}
+	slices.SortStableFunc(r.sorted, func(a, b *member) int {
+		return cmp.Compare(a.rate()/a.rtt, b.rate()/b.rtt)
+	})
+	least, best, rate, within := 1/m.window, 0.0, 0.0, false
+	for _, o := range r.sorted {
+		best = max(best, o.rate()/o.rtt)
+		rate += o.rate()
+		if within = within || o == m; within {
+			least = min(least, best/(rate*rate))
+		}
+	}
+	return m.mss * least
 }

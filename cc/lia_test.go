@@ -1,38 +1,12 @@
 package cc_test
 
 import (
-	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gomptcp/gomptcp/cc"
 )
-
-// path is one subflow of a coupled group: window in segments, RTT in seconds.
-type path struct{ w, rtt float64 }
-
-// sample is an ACK on the path that acknowledges so many bytes.
-func (p path) sample(bytes int) *cc.Sample {
-	s := ack(bytes)
-	s.SRTT = time.Duration(p.rtt * float64(time.Second))
-	s.InFlight = int(p.w * mss)
-	return s
-}
-
-// coupled makes a group with a subflow in congestion avoidance for each path,
-// all of whose RTTs are known.
-func coupled(t testing.TB, name string, paths []path) []cc.Controller {
-	t.Helper()
-	g := group(t, name)
-	cs := make([]cc.Controller, len(paths))
-	for i, p := range paths {
-		cs[i] = g.Add(avoiding(p.w))
-		cs[i].OnAck(p.sample(0))
-	}
-	return cs
-}
 
 // RFC 6356, equations (1) and (2); increases in segments for an ACK of one.
 func TestLIAIncrease(t *testing.T) {
@@ -57,59 +31,6 @@ func TestLIAIncrease(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// A group in which one subflow counts is Reno bit for bit: alone, beside a
-// subflow without an RTT, and after the other was removed.
-func TestLIAOfOneIsReno(t *testing.T) {
-	setups := map[string]func(t *testing.T) cc.Controller{
-		"alone": func(t *testing.T) cc.Controller { return group(t, "lia").Add(cc.Params{MSS: mss}) },
-		"beside one without rtt": func(t *testing.T) cc.Controller {
-			g := group(t, "lia")
-			c := g.Add(cc.Params{MSS: mss})
-			g.Add(avoiding(50))
-			return c
-		},
-		"after removal": func(t *testing.T) cc.Controller {
-			g := group(t, "lia")
-			c, other := g.Add(cc.Params{MSS: mss}), g.Add(avoiding(50))
-			other.OnAck(path{50, .1}.sample(0))
-			g.Remove(other)
-			return c
-		},
-	}
-	for name, setup := range setups {
-		for seed := range uint64(20) {
-			lia, reno := setup(t), group(t, "reno").Add(cc.Params{MSS: mss})
-			left, right := rand.New(rand.NewPCG(seed, 2)), rand.New(rand.NewPCG(seed, 2))
-			now := time.Second
-			for range 1000 {
-				now += 7 * time.Millisecond
-				random(left, now, lia)
-				random(right, now, reno)
-				require.Equal(t, reno.State(), lia.State(), "%s, seed %d", name, seed)
-			}
-		}
-	}
-}
-
-// RFC 6356, Section 2, goal 2, on a shared bottleneck: at equal RTTs the
-// windows together grow by no more than one segment a round trip.
-func TestLIAGrowsNoMoreThanReno(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 3))
-	for range 2000 {
-		paths := make([]path, 1+rng.IntN(6))
-		for i := range paths {
-			paths[i] = path{1 + 100*rng.Float64(), .05}
-		}
-		growth := 0.0
-		for i, p := range paths {
-			cs := coupled(t, "lia", paths)
-			cs[i].OnAck(p.sample(int(p.w*mss) + 1))
-			growth += segments(cs[i]) - p.w
-		}
-		require.LessOrEqual(t, growth, 1.0+1e-9, "%v", paths)
 	}
 }
 

@@ -23,8 +23,16 @@ func newRenoGroup() Group {
 
 func (r *reno) State() State { return r.win.state() }
 
+func (r *reno) core() *window { return &r.win }
+
 func (r *reno) OnAck(s *Sample) {
-	r.win.observe(s)
+	r.note(s)
+	r.grow(s)
+}
+
+func (r *reno) note(s *Sample) { r.win.observe(s) }
+
+func (r *reno) grow(s *Sample) {
 	switch {
 	case !grows(s):
 	case r.win.inSlowStart():
@@ -46,15 +54,27 @@ func (r *reno) avoid(acked int) {
 	}
 }
 
-func (r *reno) OnLoss(l Loss, s *Sample) {
+func (r *reno) OnLoss(l Loss, s *Sample) { r.cut(l, s, r.keep(l)) }
+
+func (r *reno) keep(Loss) float64 { return 0.5 }
+
+func (r *reno) cut(l Loss, s *Sample, keep float64) {
+	if r.begins(l, s) {
+		r.win.reduce(l, r.win.reduced(l, s, keep))
+	}
+}
+
+// begins notes a signal and reports whether it asks for a reduction that has
+// not been made yet.
+func (r *reno) begins(l Loss, s *Sample) bool {
 	r.win.setMSS(s)
 	r.counted = 0
 	if r.win.repeated(l) {
 		r.win.cwnd = r.win.mss
-		return
+		return false
 	}
 	r.undo = renoUndo{valid: true, cwnd: r.win.cwnd, ssthresh: r.win.ssthresh}
-	r.win.reduce(l, r.win.reduced(l, s, 0.5))
+	return true
 }
 
 // Undo restores what the last signal took, unless the window has outgrown it

@@ -7,14 +7,22 @@ import "math"
 // hold whichever way the window grows in congestion avoidance.
 type window struct {
 	cwnd     float64 // bytes, at least one MSS
-	ssthresh float64 // bytes, at least two MSS once a signal came; +Inf before
+	ssthresh float64 // bytes, at least floors.loss once a signal came; +Inf before
 	mss      float64 // bytes
 	timedOut bool    // the last signal was a timeout and no ACK has come since
+
+	floors
+}
+
+// floors are the least windows in segments.
+type floors struct {
+	mark float64 // that a mark leaves
+	loss float64 // of the threshold, and so of the window that a loss leaves
 }
 
 func newWindow(p Params) window {
 	mss := float64(max(p.MSS, 1))
-	w := window{cwnd: p.InitialWindow, ssthresh: p.InitialSsthresh, mss: mss}
+	w := window{cwnd: p.InitialWindow, ssthresh: p.InitialSsthresh, mss: mss, floors: floors{mark: 1, loss: 2}}
 	if w.cwnd <= 0 {
 		// RFC 6928, Section 2: "min (10*MSS, max (2*MSS, 14600))".
 		w.cwnd = min(10*mss, max(2*mss, 14600))
@@ -88,7 +96,7 @@ func (w *window) repeated(l Loss) bool {
 func (w *window) reduce(l Loss, target float64) {
 	// RFC 5681, Section 3.1: "ssthresh = max (FlightSize / 2, 2*SMSS)"; the
 	// bound of 2*SMSS is common to Reno and CUBIC.
-	w.ssthresh = max(target, 2*w.mss)
+	w.ssthresh = max(target, w.floors.loss*w.mss)
 	switch l {
 	case LossTimeout:
 		// RFC 5681, Section 3.1: "upon a timeout ... cwnd MUST be set to no
@@ -98,7 +106,7 @@ func (w *window) reduce(l Loss, target float64) {
 		// RFC 9438, Section 4.6: "MUST continue to reduce cwnd in response to
 		// congestion events detected by ECN-Echo ACKs until it reaches a
 		// value of 1 SMSS".
-		w.cwnd = max(target, w.mss)
+		w.cwnd = max(target, w.floors.mark*w.mss)
 	default:
 		w.cwnd = w.ssthresh
 	}

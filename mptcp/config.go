@@ -25,6 +25,11 @@ type Config struct {
 	// one that cc.ByName calls "default".
 	Congestion cc.Factory
 
+	// ECN offers and accepts Explicit Congestion Notification (RFC 3168).
+	// Congestion controls that live on marks, as cc.ECNUser tells, do it
+	// without being told.
+	ECN bool
+
 	// PathManager makes the path manager of a connection; nil means
 	// "fullmesh": the side that opened the connection opens a subflow from
 	// each of its addresses to each of the peer's.
@@ -189,6 +194,7 @@ func (c *Config) forHost() (host.ConnConfig, error) {
 		OrphanTimeout:   c.OrphanTimeout,
 	}
 	hc.Subflow.UserTimeout = c.UserTimeout
+	hc.Subflow.ECN = c.ECN
 	keep := newKeepAlive(c.KeepAlive)
 	keep.forHost(&hc)
 	var err error

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/mpconn"
 	"github.com/gomptcp/gomptcp/internal/reason"
@@ -155,6 +156,19 @@ func (c *Conn) SetScheduler(f scheduler.Factory) error {
 		}
 	}
 	return c.set("set", func(mono.Time) { c.core.SetScheduler(f) })
+}
+
+// SetCongestion changes the congestion control; nil means the default one. Its
+// windows begin where the old ones are. ECN stays as the handshakes agreed on
+// it, so one that lives on marks may have to do without.
+func (c *Conn) SetCongestion(f cc.Factory) error {
+	if f == nil {
+		var err error
+		if f, err = cc.ByName("default"); err != nil {
+			return c.opError("set", err)
+		}
+	}
+	return c.set("set", func(mono.Time) { c.core.SetCongestion(f) })
 }
 
 // SetFlowSize declares how many bytes the application will have written to

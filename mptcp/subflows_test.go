@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/link"
 	"github.com/gomptcp/gomptcp/mptcp"
 	"github.com/gomptcp/gomptcp/scheduler"
@@ -290,6 +291,47 @@ func TestSetSchedulerTakesEffect(t *testing.T) {
 		p.transfer(client, server, pattern(100_000))
 	})
 }
+
+// The new controllers begin where the old ones were, on all subflows, and the
+// bytes go on.
+func TestSetCongestionTakesEffect(t *testing.T) {
+	inBubble(t, setup{links: twoLinks}, func(p *pair) {
+		client, server := p.connect()
+		p.exchange(client, server)
+		settle(time.Second)
+		p.transfer(client, server, pattern(100_000))
+		before := live(client)
+		g := &fixedGroup{}
+		require.NoError(p, client.SetCongestion(func() cc.Group { return g }))
+		require.Len(p, g.begun, len(before))
+		for i, b := range before {
+			require.Equal(p, b.Cwnd, int(g.begun[i].InitialWindow))
+		}
+		p.transfer(client, server, pattern(100_000))
+		for _, after := range live(client) {
+			require.Equal(p, 5000, after.Cwnd)
+		}
+		require.NoError(p, client.SetCongestion(nil))
+		p.transfer(client, server, pattern(100_000))
+	})
+}
+
+// fixedGroup gives every subflow a window of 5000 bytes.
+type fixedGroup struct{ begun []cc.Params }
+
+func (g *fixedGroup) Add(p cc.Params) cc.Controller {
+	g.begun = append(g.begun, p)
+	return fixedWindow{}
+}
+
+func (*fixedGroup) Remove(cc.Controller) {}
+
+type fixedWindow struct{}
+
+func (fixedWindow) OnAck(*cc.Sample)           {}
+func (fixedWindow) OnLoss(cc.Loss, *cc.Sample) {}
+func (fixedWindow) Undo()                      {}
+func (fixedWindow) State() cc.State            { return cc.State{Cwnd: 5000, Ssthresh: 5000} }
 
 // pickLast sends everything on the last subflow.
 type pickLast func()

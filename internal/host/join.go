@@ -20,6 +20,7 @@ const maxTokenJoins = 8
 func (h *Host) handleJoinSYN(w *waiting, seg *wire.Segment) Verdict {
 	var c *Conn
 	if seg.Has&wire.OptMPJoin != 0 {
+		h.count(MIBMPJoinSynRx)
 		c = h.tokens[key.Token(seg.Join.Token)]
 	}
 	if c == nil {
@@ -64,7 +65,6 @@ func (h *Host) Join(now mono.Time, c *Conn, seg *wire.Segment) (id int, ok bool)
 	c.joining = append(c.joining, id)
 	h.joining++
 	h.counters.Joined++
-	h.count(MIBMPJoinSynRx)
 	return id, true
 }
 

@@ -26,7 +26,7 @@ const (
 	MIBMPFallbackTokenInit                // connections without MPTCP for want of a unique key
 	MIBMPTCPRetrans                       // ranges sent again on another subflow
 	MIBMPJoinNoTokenFound                 // MP_JOIN SYNs with an unknown token
-	MIBMPJoinSynRx                        // joins begun by peers
+	MIBMPJoinSynRx                        // SYNs with MP_JOIN; as they arrive
 	MIBMPJoinSynAckRx                     // joins begun here whose SYN/ACK verified
 	MIBMPJoinSynAckHMacFailure            // and whose did not
 	MIBMPJoinAckRx                        // joins begun by peers whose third ACK verified
@@ -103,6 +103,7 @@ type tally struct {
 type seen struct {
 	reinjected, checksums uint64 // bytes, errors
 	mapping, dataWindow   uint64 // drops
+	joins                 uint64 // answered
 }
 
 func (t *tally) add(m MIB, n uint64) {
@@ -209,6 +210,7 @@ func (t *tally) totals(s *mpconn.Stats) {
 		t.count(MIBDSSNotMatching, s.Drops[reason.DropMapping], &t.seen.mapping)
 		t.count(MIBNoDSSInWindow, s.Drops[reason.DropDataWindow], &t.seen.dataWindow)
 	}
+	t.count(MIBMPJoinSynAckRx, s.JoinsAnswered, &t.seen.joins)
 }
 
 // count adds what a total has grown by since it was seen.
@@ -232,12 +234,6 @@ var fallbackMIB = map[reason.Fallback]MIB{
 // countEvent counts what an event tells of. joined says that it ends the
 // handshake of a join that the peer began.
 func (h *Host) countEvent(c *Conn, e *mpconn.Event, joined bool) {
-	passive := func(m, active MIB) {
-		if joined {
-			active = m
-		}
-		h.count(active)
-	}
 	switch e.Kind {
 	case mpconn.EventFallback:
 		h.setEstab(c, false)
@@ -248,9 +244,9 @@ func (h *Host) countEvent(c *Conn, e *mpconn.Event, joined bool) {
 		}
 	case mpconn.EventSubflowUp:
 		switch {
-		case e.ID != 0:
-			passive(MIBMPJoinAckRx, MIBMPJoinSynAckRx)
-		case c.IsMPTCP():
+		case joined:
+			h.count(MIBMPJoinAckRx)
+		case e.ID == 0 && c.IsMPTCP():
 			h.setEstab(c, true)
 			if c.active {
 				h.count(MIBMPCapableSYNACKRX)
@@ -261,7 +257,11 @@ func (h *Host) countEvent(c *Conn, e *mpconn.Event, joined bool) {
 	case mpconn.EventSubflowLost:
 		switch {
 		case e.Close == reason.CloseHandshake:
-			passive(MIBMPJoinAckHMacFailure, MIBMPJoinSynAckHMacFailure)
+			if joined {
+				h.count(MIBMPJoinAckHMacFailure)
+			} else {
+				h.count(MIBMPJoinSynAckHMacFailure)
+			}
 		case e.Close == reason.CloseAddressGone:
 			h.count(MIBRmSubflow)
 		case e.Reset != reason.ResetUnspecified:

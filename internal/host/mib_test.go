@@ -112,6 +112,7 @@ func TestMIBOfRefusedJoins(t *testing.T) {
 	l.exchange(c, s)
 	l.server.deliver(joinSYN(netip.AddrPortFrom(clientAddr2, 5), uint32(s.Token())+1))
 	require.Equal(t, uint64(1), l.server.mib()["MPJoinNoTokenFound"])
+	require.Equal(t, uint64(1), l.server.mib()["MPJoinSynRx"], "counted as it arrives, as Linux does")
 
 	// A third ACK with another HMAC.
 	l.lost = func(seg *wire.Segment) bool {
@@ -127,6 +128,8 @@ func TestMIBOfRefusedJoins(t *testing.T) {
 	}
 	open()
 	require.Equal(t, uint64(1), l.server.mib()["MPJoinAckHMacFailure"])
+	require.Equal(t, uint64(1), l.client.mib()["MPJoinSynAckRx"], "its SYN/ACK was good")
+	require.Zero(t, l.server.mib()["MPJoinAckRx"])
 
 	l.lost = func(seg *wire.Segment) bool {
 		if seg.Has&wire.OptMPJoin != 0 && seg.Join.Form == wire.JoinSYNACK {
@@ -136,6 +139,7 @@ func TestMIBOfRefusedJoins(t *testing.T) {
 	}
 	open()
 	require.Equal(t, uint64(1), l.client.mib()["MPJoinSynAckHMacFailure"])
+	require.Equal(t, uint64(1), l.client.mib()["MPJoinSynAckRx"])
 }
 
 func TestTotalsSurviveTheirSubflows(t *testing.T) {

@@ -78,6 +78,8 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 	case mpconn.EventAddrWithdrawn:
 		c.forgetRemote(e.RemoteID)
 		h.Feed(now, c, flowEvent(pathmgr.AddrWithdrawn, e))
+	case mpconn.EventSharedBottleneck:
+		h.Feed(now, c, pathmgr.Event{Kind: pathmgr.SharedBottleneck, Group: e.Group})
 	case mpconn.EventFallback:
 		h.fallback(now, c)
 	case mpconn.EventClosed:
@@ -153,7 +155,7 @@ func (h *Host) AddrDown(now mono.Time, c *Conn, addr netip.Addr) {
 
 // Feed shows an event to the path manager of c and obeys its commands. Step
 // does it for the events of the connection; the driver feeds those that come
-// from elsewhere, DataQueued and SharedBottleneck.
+// from elsewhere, as DataQueued.
 func (h *Host) Feed(now mono.Time, c *Conn, e pathmgr.Event) {
 	if c.policy == nil || c.Closed() {
 		return

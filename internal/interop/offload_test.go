@@ -52,7 +52,7 @@ func (r *rig) addOffloadedLink(t *testing.T, i int) {
 	tun, err := netstack.OpenTUN(netstack.TUNConfig{Name: name})
 	require.NoError(t, err)
 	r.links = append(r.links, tun)
-	r.addressLink(t, i, name)
+	addressLink(t, r.family, i, name)
 	require.NoError(t, r.host.AddLink(netstack.LinkConfig{
 		Name:  name,
 		Link:  tun,

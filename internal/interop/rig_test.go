@@ -23,7 +23,8 @@ import (
 // the peer: link i has the network 10.10.i.0/24 or fd00:i::/64, in which the
 // kernel is .1 and we are .2.
 type rig struct {
-	family  family
+	family  family // of the first link
+	mesh    bool   // our host reaches all networks over each link
 	host    *netstack.Host
 	links   []*netstack.TUN
 	capture string // pcapng file of all links; "" = none
@@ -56,6 +57,14 @@ func (f family) bits() int {
 	return 64
 }
 
+// all is what the networks of all links of a family lie in.
+func (f family) all() netip.Prefix {
+	if f == ipv4 {
+		return netip.MustParsePrefix("10.10.0.0/16")
+	}
+	return netip.MustParsePrefix("fd00::/16")
+}
+
 // Hosts in the networks.
 const (
 	kernel = 1
@@ -68,6 +77,16 @@ var equal = []netstack.Shape{{Rate: 50e6, Delay: 5 * time.Millisecond}, {Rate: 5
 // newRig builds a host with a link for each shape, which both directions have,
 // and lets the kernel use all of them.
 func newRig(t *testing.T, f family, shapes []netstack.Shape) *rig {
+	t.Helper()
+	r := emptyRig(t, f)
+	for _, shape := range shapes {
+		r.addLink(t, linkSpec{family: f, shape: shape})
+	}
+	return r
+}
+
+// emptyRig is a host without links.
+func emptyRig(t *testing.T, f family) *rig {
 	t.Helper()
 	r := &rig{family: f, capture: filepath.Join(t.TempDir(), "capture.pcapng")}
 	if dir := os.Getenv(envKeep); dir != "" {
@@ -84,36 +103,57 @@ func newRig(t *testing.T, f family, shapes []netstack.Shape) *rig {
 
 	ip(t, "link set lo up")
 	ip(t, "mptcp limits set subflows 8 add_addr_accepted 8")
-	for i, shape := range shapes {
-		r.addLink(t, i+1, shape)
-	}
 	return r
 }
 
-func (r *rig) addLink(t *testing.T, i int, shape netstack.Shape) {
-	t.Helper()
-	name := fmt.Sprintf("tun%d", i)
-	// Without offload the captures show what a wire would.
-	tun, err := netstack.OpenTUN(netstack.TUNConfig{Name: name, In: shape, Out: shape, Seed: uint64(i), NoOffload: true})
-	require.NoError(t, err)
-	r.links = append(r.links, tun)
-	r.addressLink(t, i, name)
-	var link stack.LinkEndpoint = netstack.NewTap(tun, name, r.pcap)
-	require.NoError(t, r.host.AddLink(netstack.LinkConfig{
-		Name:  name,
-		Link:  link,
-		Addrs: []netip.Prefix{netip.PrefixFrom(r.family.addr(i, ours), r.family.bits())},
-	}))
+// linkSpec says what a link is like.
+type linkSpec struct {
+	family family
+	shape  netstack.Shape
+	backup bool                                        // our host is to use it only when nothing else is left
+	box    func(stack.LinkEndpoint) stack.LinkEndpoint // in the way of all packets; nil = nothing is
 }
 
-// addressLink gives the kernel its address on a link and brings it up.
-func (r *rig) addressLink(t *testing.T, i int, name string) {
+// addLink adds the next link.
+func (r *rig) addLink(t *testing.T, spec linkSpec) {
 	t.Helper()
-	address := fmt.Sprintf("address add %v/%d dev %s", r.family.addr(i, kernel), r.family.bits(), name)
-	if r.family == ipv6 {
+	i := len(r.links) + 1
+	name := fmt.Sprintf("tun%d", i)
+	// Without offload the captures show what a wire would.
+	tun, err := netstack.OpenTUN(netstack.TUNConfig{Name: name, In: spec.shape, Out: spec.shape, Seed: uint64(i), NoOffload: true})
+	require.NoError(t, err)
+	r.links = append(r.links, tun)
+	addressLink(t, spec.family, i, name)
+	link := netstack.NewTap(tun, name, r.pcap)
+	if spec.box != nil {
+		link = spec.box(link)
+	}
+	cfg := netstack.LinkConfig{
+		Name:   name,
+		Link:   link,
+		Addrs:  []netip.Prefix{netip.PrefixFrom(spec.family.addr(i, ours), spec.family.bits())},
+		Backup: spec.backup,
+	}
+	if r.mesh {
+		cfg.Routes = []netip.Prefix{spec.family.all()}
+	}
+	require.NoError(t, r.host.AddLink(cfg))
+}
+
+// addKernelAddress gives the kernel an address on a device.
+func addKernelAddress(t *testing.T, a netip.Addr, bits int, device string) {
+	t.Helper()
+	address := fmt.Sprintf("address add %v/%d dev %s", a, bits, device)
+	if a.Is6() {
 		address += " nodad"
 	}
 	ip(t, address)
+}
+
+// addressLink gives the kernel its address on a link and brings it up.
+func addressLink(t *testing.T, f family, i int, name string) {
+	t.Helper()
+	addKernelAddress(t, f.addr(i, kernel), f.bits(), name)
 	ip(t, fmt.Sprintf("link set %s up", name))
 }
 
@@ -147,7 +187,14 @@ func (r *rig) dial(t *testing.T, cfg *mptcp.Config) *mptcp.Conn {
 // the channels.
 func (r *rig) serve(t *testing.T, answer int64) (taken <-chan *mptcp.Conn, done <-chan received) {
 	t.Helper()
-	l, err := r.host.Listen("mptcp", fmt.Sprintf(":%d", port))
+	return r.serveWith(t, &mptcp.ListenConfig{}, answer)
+}
+
+// serveWith is serve with a listener of its own kind.
+func (r *rig) serveWith(t *testing.T, lc *mptcp.ListenConfig, answer int64) (taken <-chan *mptcp.Conn, done <-chan received) {
+	t.Helper()
+	lc.Stack = r.host.Stack
+	l, err := lc.Listen(context.Background(), "mptcp", fmt.Sprintf(":%d", port))
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	conns, ends := make(chan *mptcp.Conn, 1), make(chan received, 1)

@@ -16,6 +16,8 @@ type Config struct {
 	Delay      time.Duration // propagation, one way
 	Jitter     time.Duration // each packet is delayed by up to this more, in order
 	QueueBytes int           // waiting bytes at most, drop-tail; 0 = one bandwidth-delay product (of twice Delay) but at least 64 KiB
+	MarkBytes  int           // more bytes waiting than so many mark a packet that can be (RFC 8257, Section 3.1); 0 = never
+	RED        RED           // marks, or drops what can't be, before the queue is full
 	Overhead   int           // bytes a packet costs beyond its IP size (0, 14, 38 ...)
 	Loss       float64       // probability that a packet is dropped
 	Reorder    float64       // probability that a packet is held back by ReorderBy
@@ -33,6 +35,7 @@ const (
 	DropQueue             // queue full
 	DropLoss              // random loss
 	DropDown              // link down
+	DropRED               // random early detection
 )
 
 // Verdict is what happens to one packet.
@@ -57,6 +60,7 @@ type Link struct {
 	config Config
 	rng    Rand
 	queue  queue
+	marker marker
 	down   bool
 	last   mono.Time // latest arrival of a packet that was not held back
 }
@@ -78,6 +82,7 @@ func (l *Link) Config() Config { return l.config }
 func (l *Link) SetConfig(cfg Config) {
 	l.config = cfg.withDefaults()
 	l.queue.rate, l.queue.limit = l.config.Rate, l.config.QueueBytes
+	l.marker.step, l.marker.red = l.config.MarkBytes, l.config.RED
 }
 
 // Up reports whether the link takes packets.
@@ -93,14 +98,21 @@ func (l *Link) Backlog(now mono.Time) int { return int(l.queue.waiting(now)) }
 
 // Offer says what happens to a packet of size bytes, IP header included, that
 // reaches the link at now. Times of offers must not decrease. ect reports
-// whether the packet may be marked instead of dropped; a drop-tail queue
-// marks none.
+// whether the packet may be marked instead of dropped.
 //
 // Loss strikes on the medium: a lost packet has taken its place in the queue
 // and its time on the link.
 func (l *Link) Offer(now mono.Time, size int, ect bool) Verdict {
 	if l.down {
 		return dropped(DropDown)
+	}
+	waiting := l.queue.waiting(now)
+	mark := ect && l.marker.over(waiting)
+	if l.chosen(now, waiting) {
+		if !ect {
+			return dropped(DropRED)
+		}
+		mark = true
 	}
 	leaves, ok := l.queue.accept(now, size+l.config.Overhead)
 	if !ok {
@@ -109,7 +121,7 @@ func (l *Link) Offer(now mono.Time, size int, ect bool) Verdict {
 	if l.chance(l.config.Loss) {
 		return dropped(DropLoss)
 	}
-	v := Verdict{DeliverAt: l.arrival(leaves), Corrupt: NoCorruption}
+	v := Verdict{DeliverAt: l.arrival(leaves), Mark: mark, Corrupt: NoCorruption}
 	if l.chance(l.config.Duplicate) {
 		v.Duplicate = v.DeliverAt
 	}

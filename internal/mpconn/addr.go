@@ -18,8 +18,10 @@ type addresses struct {
 	limit    int          // of remotes, besides the first
 	nextNew  mono.Time    // when, at an even rate, the next new address is due
 	announce []announcement
+	pause    mono.Time // until when announcements wait for the echo of the last one
 	echoes   []echo
 	withdraw []withdrawal
+	batch    mono.Time // when the last withdrawals became due
 }
 
 // withdrawal is an id to send in REMOVE_ADDR, or that may not have arrived.
@@ -103,7 +105,7 @@ func (c *Conn) Announce(_ mono.Time, ap netip.AddrPort) bool {
 }
 
 // Withdraw tells the peer by REMOVE_ADDR that a local address is gone.
-func (c *Conn) Withdraw(_ mono.Time, addr netip.Addr) bool {
+func (c *Conn) Withdraw(now mono.Time, addr netip.Addr) bool {
 	for i, l := range c.addrs.locals {
 		if l != addr || c.mode != modeMPTCP {
 			continue
@@ -111,10 +113,42 @@ func (c *Conn) Withdraw(_ mono.Time, addr netip.Addr) bool {
 		id := uint8(i)
 		c.addrs.announce = slices.DeleteFunc(c.addrs.announce, func(a announcement) bool { return a.id == id })
 		c.addrs.cancelWithdrawal(id)
-		c.addrs.withdraw = append(c.addrs.withdraw, withdrawal{id, signal{due: true}})
+		w := withdrawal{id: id}
+		if at := c.nextBatch(now); at > now {
+			w.retry = at
+			c.timers.Set(timerRepeat, mono.Earliest(c.timers.At(timerRepeat), at))
+		} else {
+			w.due = true
+		}
+		c.addrs.withdraw = append(c.addrs.withdraw, w)
 		return true
 	}
 	return false
+}
+
+// nextBatch returns when a withdrawal is due: at once, but those that follow
+// gather for a retransmission timeout. Like announcements, Linux loses a
+// REMOVE_ADDR that comes before it has looked at the one before.
+func (c *Conn) nextBatch(now mono.Time) mono.Time {
+	a, gap := &c.addrs, announceTimeout
+	if f := c.bestFlow(nil); f != nil {
+		gap = f.tcp.RTO()
+	}
+	switch {
+	case slices.ContainsFunc(a.withdraw, func(w withdrawal) bool { return w.due && w.tries == 0 }):
+		return now
+	case a.batch > now:
+	case a.batch.Set() && now < a.batch.Add(gap):
+		a.batch = a.batch.Add(gap)
+	default:
+		a.batch = now
+	}
+	return a.batch
+}
+
+// withdrawing reports whether the peer has yet to hear that an address is gone.
+func (a *addresses) withdrawing(id uint8) bool {
+	return slices.ContainsFunc(a.withdraw, func(w withdrawal) bool { return w.id == id && w.tries == 0 })
 }
 
 // cancelWithdrawal stops saying that an address is gone: it is in use again.
@@ -127,6 +161,7 @@ func (c *Conn) echoed(o *wire.AddAddr) {
 	for i, a := range c.addrs.announce {
 		if a.id == o.ID && a.addr == o.Addr && a.port == o.Port {
 			c.addrs.announce = append(c.addrs.announce[:i], c.addrs.announce[i+1:]...)
+			c.addrs.pause = 0
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package mpconn
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -270,6 +271,34 @@ func TestAnnounceMeetsWithdraw(t *testing.T) {
 	}
 }
 
+// Of addresses that go away one after the other the first is withdrawn at once,
+// the others together, and none is announced again before: Linux loses a
+// REMOVE_ADDR that comes on the heels of another.
+func TestWithdrawalsAreGathered(t *testing.T) {
+	l := proven(t, 1)
+	for i := range 3 {
+		l.b.conn.Announce(l.now, netip.AddrPortFrom(addr(i+2, 2), 0))
+		l.b.pump()
+		l.idle(time.Second)
+	}
+	for i := range 3 {
+		require.True(t, l.b.conn.Withdraw(l.now, addr(i+2, 2)))
+		l.b.pump()
+	}
+	l.b.conn.Announce(l.now, netip.AddrPortFrom(addr(4, 2), 0))
+	l.b.pump()
+	l.idle(100 * time.Millisecond)
+	require.Len(t, l.b.carrying(wire.OptRemoveAddr), 1)
+	require.Len(t, l.b.carrying(wire.OptAddAddr), 3)
+	l.idle(time.Second)
+	sent := l.b.carrying(wire.OptRemoveAddr)
+	require.Equal(t, []uint8{1}, sent[0].RemoveAddr.IDs[:sent[0].RemoveAddr.N])
+	require.Equal(t, []uint8{2, 3}, sent[1].RemoveAddr.IDs[:sent[1].RemoveAddr.N])
+	require.Len(t, l.b.carrying(wire.OptAddAddr), 4)
+	require.Equal(t, 3, l.a.count(EventAddrWithdrawn))
+	require.Equal(t, 4, l.a.count(EventAddrAnnounced))
+}
+
 // RFC 8684, Section 3.4.1: no more than two duplicate ACKs in a row for
 // signaling.
 func TestSignalsArePaced(t *testing.T) {
@@ -277,12 +306,51 @@ func TestSignalsArePaced(t *testing.T) {
 	l.idle(time.Second)
 	l.paths[0].box = func(from *end, _ *wire.Segment) bool { return from == l.b }
 	before, start := len(l.b.sent), l.now
-	for i := range 6 {
-		l.b.conn.Announce(l.now, netip.AddrPortFrom(addr(i+2, 2), 0))
+	signals := func() (sent []wire.Segment) {
+		for _, s := range l.b.sent[before:] {
+			if s.Has&(wire.OptAddAddr|wire.OptRemoveAddr|wire.OptMPPrio) != 0 {
+				sent = append(sent, s)
+			}
+		}
+		return sent
 	}
+	l.b.conn.Withdraw(l.now, l.b.at(0).Addr())
+	l.b.conn.Announce(l.now, netip.AddrPortFrom(addr(2, 2), 0))
+	l.b.conn.SetBackup(l.now, 0, true)
 	l.b.pump()
-	require.Len(t, l.b.sent[before:], maxSignals)
+	require.Len(t, signals(), maxSignals)
 	l.idle(150 * time.Millisecond)
-	require.Len(t, l.b.sent[before:], maxSignals, "none within a retransmission timeout of %v", l.now.Sub(start))
-	l.run("all", 5*time.Second, func() bool { return len(l.b.sent) >= before+6 })
+	require.Len(t, signals(), maxSignals, "none within a retransmission timeout of %v", l.now.Sub(start))
+	l.run("all", time.Second, func() bool { return len(l.b.carrying(wire.OptMPPrio)) > 0 })
+}
+
+// Linux, which can keep one announcement in mind, loses the second of two that
+// come at once, without an echo.
+func TestAnnouncementsWaitForTheEcho(t *testing.T) {
+	for _, echoed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("echoed %v", echoed), func(t *testing.T) {
+			l := proven(t, 1)
+			l.idle(time.Second)
+			if !echoed {
+				l.paths[0].box = func(from *end, _ *wire.Segment) bool { return from == l.a }
+			}
+			start := l.now
+			for i := range 3 {
+				l.b.conn.Announce(l.now, netip.AddrPortFrom(addr(i+2, 2), 0))
+			}
+			l.b.pump()
+			for n := 1; n <= 3; n++ {
+				require.Len(t, l.b.carrying(wire.OptAddAddr), n)
+				l.run("next", time.Second, func() bool {
+					return n == 3 || len(l.b.carrying(wire.OptAddAddr)) > n
+				})
+			}
+			// A round trip each, or the smallest retransmission timeout.
+			if took := l.now.Sub(start); echoed {
+				require.Less(t, took, 200*time.Millisecond)
+			} else {
+				require.GreaterOrEqual(t, took, 400*time.Millisecond)
+			}
+		})
+	}
 }

@@ -68,6 +68,7 @@ type Conn struct {
 
 	onDecision func(*scheduler.View, scheduler.Decision) // nil = nobody wants to know
 	group      cc.Group
+	sharedSeen uint64         // version of what group found out about bottlenecks, told last
 	view       scheduler.View // reused by every pick
 	viewFlows  []*flow        // the flow behind each entry of view
 
@@ -194,6 +195,7 @@ func (c *Conn) HandleSegment(now mono.Time, id int, seg *wire.Segment) {
 		c.handleOptions(now, f, seg)
 	}
 	c.collect(now, f)
+	c.tellShared()
 }
 
 // handleOptions acts on the MPTCP options of a segment that passed TCP's own

@@ -2,7 +2,9 @@ package mpconn
 
 import (
 	"net/netip"
+	"slices"
 
+	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/subflow"
 )
@@ -35,6 +37,9 @@ const (
 	EventAddrRefreshed
 	// EventAddrWithdrawn: the peer withdrew RemoteID.
 	EventAddrWithdrawn
+	// EventSharedBottleneck: the congestion control found that the subflows of
+	// Group share a bottleneck.
+	EventSharedBottleneck
 	// EventFallback: the connection goes on as plain TCP for good.
 	EventFallback
 	// EventClosed: the connection is over; no other event follows.
@@ -52,6 +57,7 @@ type Event struct {
 	Transient     bool         // MP_TCPRST said that the path may be tried again
 	Fallback      reason.Fallback
 	TimeWait      subflow.TimeWait
+	Group         []int // ids of subflows
 }
 
 // HasEvents reports whether PollEvent has something to give.
@@ -71,6 +77,29 @@ func (c *Conn) PollEvent() (Event, bool) {
 }
 
 func (c *Conn) emit(e Event) { c.events = append(c.events, e) }
+
+// tellShared emits what the congestion control found out about bottlenecks
+// since it was asked last.
+func (c *Conn) tellShared() {
+	o, ok := c.group.(cc.BottleneckObserver)
+	if !ok {
+		return
+	}
+	sets, version := o.Shared()
+	if version == c.sharedSeen {
+		return
+	}
+	c.sharedSeen = version
+	for _, set := range sets {
+		var ids []int
+		for _, f := range c.flows {
+			if slices.Contains(set, f.ctl) {
+				ids = append(ids, f.id)
+			}
+		}
+		c.emit(Event{Kind: EventSharedBottleneck, Group: ids})
+	}
+}
 
 // emitFlow emits an event about one subflow.
 func (c *Conn) emitFlow(k EventKind, f *flow, e Event) {

@@ -125,6 +125,9 @@ func (c *Conn) flowConfig(now mono.Time, f *flow) subflow.Config {
 	f.tsOffset = cfg.TSOffset
 	cfg.MTU, cfg.SegmentMax = c.cfg.Path(cfg.Local.Addr(), cfg.Remote.Addr())
 	cfg.Room = c.roomFor(f)
+	if u, ok := c.group.(cc.ECNUser); ok && u.ECN() != cc.ECNAsSet {
+		cfg.ECN, cfg.ExactECN = true, u.ECN() == cc.ECNExact
+	}
 	if cfg.FastOpen = (subflow.FastOpen{}); f.join == nil {
 		cfg.FastOpen = c.cfg.FastOpen
 	}

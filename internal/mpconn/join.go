@@ -110,6 +110,7 @@ func (c *Conn) joinSYNACK(now mono.Time, f *flow, seg *wire.Segment) {
 		c.abortFlow(now, f, reason.CloseHandshake, reason.ResetMPTCP)
 		return
 	}
+	c.stats.JoinsAnswered++
 	f.remoteID = o.AddrID
 	f.backupRemote = o.Backup
 	f.phase = phasePreEstablished

@@ -1,6 +1,9 @@
 package mpconn
 
 import (
+	"math"
+
+	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/seq"
 	"github.com/gomptcp/gomptcp/internal/subflow"
@@ -11,6 +14,23 @@ import (
 func (c *Conn) SetScheduler(f scheduler.Factory) {
 	c.sched = f()
 	c.snd.idle = false
+}
+
+// SetCongestion changes the congestion control, on subflows to come too. The
+// new controllers begin with the windows and thresholds of the old ones. What
+// was agreed on ECN with the peer stays.
+func (c *Conn) SetCongestion(f cc.Factory) {
+	c.group, c.sharedSeen = f(), 0
+	c.snd.idle = false
+	for _, f := range c.flows {
+		old := f.ctl.State()
+		p := cc.Params{MSS: f.tcp.MSS(), InitialWindow: old.Cwnd}
+		if !math.IsInf(old.Ssthresh, 1) {
+			p.InitialSsthresh = old.Ssthresh
+		}
+		f.ctl = c.group.Add(p)
+		f.tcp.SetController(f.ctl)
+	}
 }
 
 // SetFlowSize tells the scheduler how many bytes will be written in all; 0 =

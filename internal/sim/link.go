@@ -69,8 +69,8 @@ type Direction struct {
 
 // DirectionStats count what one direction of a link did.
 type DirectionStats struct {
-	Packets, Bytes uint64                 // offered, IP header included
-	Drops          [link.DropDown + 1]int // by reason
+	Packets, Bytes uint64                // offered, IP header included
+	Drops          [link.DropRED + 1]int // by reason
 	Corrupted      int
 	Arrived        uint64 // packets
 	ArrivedBytes   uint64 // payload

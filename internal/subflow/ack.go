@@ -176,6 +176,7 @@ func (s *Subflow) control(a *ack) {
 	s.rate.measure(a, s.rtt.min)
 	s.raiseCeiling(a.acked)
 	s.ctl.OnAck(s.sample(a))
+	s.rate.untold = 0
 }
 
 // oneWayDelay returns how much longer than the fastest so far our data took
@@ -197,9 +198,9 @@ func (s *Subflow) oneWayDelay(seg *wire.Segment) time.Duration {
 func (s *Subflow) sample(a *ack) *cc.Sample {
 	s.shown = cc.Sample{
 		Now: a.now.Duration(), RTT: a.rtt, SRTT: s.rtt.srtt, MinRTT: s.rtt.min, OneWayDelay: s.oneWayDelay(a.seg),
-		MSS: s.snd.mss, Acked: a.acked, Delivered: a.delivered, Lost: a.lost,
+		MSS: s.snd.mss, Acked: a.acked, Delivered: a.delivered, Lost: s.rate.untold,
 		InFlight: s.pipe(), Unsent: s.snd.queued() + s.snd.waiting,
-		DeliveryRate: a.rate, AppLimited: a.limited,
+		DeliveryRate: a.rate, AppLimited: a.limited, ECN: s.ecn.sends(),
 		// The data acknowledged was in flight when the window was last full.
 		CwndLimited: a.prior < s.rec.fullUntil,
 		// RFC 3168, Section 6.1.2: "The sending TCP SHOULD NOT increase the
@@ -208,6 +209,11 @@ func (s *Subflow) sample(a *ack) *cc.Sample {
 	}
 	if a.marked {
 		s.shown.Marked = a.delivered
+	}
+	if n := &a.newest; n.at.Set() {
+		s.shown.SentInFlight = n.inFlight
+		s.shown.LostSince = int(s.rate.lostAll - n.lost)
+		s.shown.GotSince = int(s.rate.bytes - n.bytes)
 	}
 	return &s.shown
 }

@@ -101,6 +101,7 @@ func (s *Subflow) pollReset(now mono.Time, seg *wire.Segment) bool {
 		s.putHeader(now, seg, s.snd.nxt, wire.RST|wire.ACK)
 		seg.Wnd = 0
 	}
+	s.markable(seg)
 	s.reply = reply{}
 	return true
 }

@@ -11,9 +11,10 @@ type ecn struct {
 	plain bool // we sent one that was none
 	both  bool // the peer sent one, too, and none that was none: CE is echoed
 
-	echo  bool   // ACKs carry ECE until the peer's CWR
+	echo  bool   // ACKs carry ECE: until the peer's CWR, or while DCTCP.CE
 	cwr   bool   // the next new data carries CWR
 	until relSSN // the window was reduced for what was sent before
+	turns turns  // with Config.ExactECN
 }
 
 // sends reports whether data packets are marked as ECN-capable.
@@ -108,7 +109,9 @@ func (s *Subflow) noteCE(seg *wire.Segment, size int) {
 	if !s.ecn.both {
 		return
 	}
-	if seg.Flags.Has(wire.CWR) {
+	if s.cfg.ExactECN {
+		s.noteExact(seg.ECN == wire.CE)
+	} else if seg.Flags.Has(wire.CWR) {
 		s.ecn.echo = false
 	}
 	if seg.ECN != wire.CE {

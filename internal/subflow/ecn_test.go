@@ -185,6 +185,77 @@ func TestECNAtTheLeastWindow(t *testing.T) {
 	require.Equal(t, mss, h.s.Room(h.now, 10*mss))
 }
 
+// RFC 8257, Section 3.2: each change of CE is echoed at once, the ACK of what
+// came before the change going first with the old state.
+func TestExactECNReceiver(t *testing.T) {
+	h := newSynSent(t, withExact)
+	h.in(pkt{flags: "S.", ack: 1, opt: setup(wire.ECE)})
+	h.skip(1)
+	next := 1
+	data := func(e wire.ECN, f wire.Flags) {
+		h.in(pkt{flags: ".", seq: next, ack: 1, len: 100, opt: func(s *wire.Segment) { s.ECN, s.Flags = e, s.Flags|f }})
+		next += 100
+	}
+	ack := func(why string, n int) wire.Flags {
+		return h.want(why, pkt{flags: ".", seq: 1, ack: n}).Flags & ecnBits
+	}
+	for range 16 { // those that are acknowledged at once
+		data(wire.ECT0, 0)
+		require.Zero(t, ack("quick", next))
+	}
+	data(wire.ECT0, 0)
+	h.wantIdle("delayed")
+	data(wire.CE, 0)
+	require.Zero(t, ack("before the mark", next-100))
+	require.Equal(t, wire.ECE, ack("with it", next))
+	data(wire.CE, wire.CWR)
+	data(wire.CE, 0)
+	require.Equal(t, wire.ECE, ack("every second, whatever CWR says", next))
+	data(wire.CE, 0)
+	data(wire.ECT0, 0)
+	require.Equal(t, wire.ECE, ack("before it ends", next-100))
+	require.Zero(t, ack("after", next))
+	data(wire.CE, 0)
+	require.Equal(t, wire.ECE, ack("nothing was owed", next))
+}
+
+func withExact(c *subflow.Config) { c.ECN, c.ExactECN = true, true }
+
+// Section 3.6: "the sender SHOULD set ECT for SYN, SYN-ACK, and RST packets",
+// and of a receiver: CE on them is ignored.
+func TestExactECNHandshake(t *testing.T) {
+	h := newHarness(t)
+	cfg := harnessConfig()
+	withExact(&cfg)
+	h.s = subflow.Open(h.now, cfg, h.ctl)
+	require.Equal(t, wire.ECT0, h.want("SYN", pkt{flags: "S"}).ECN)
+	h.in(pkt{flags: "S.", ack: 1, opt: func(s *wire.Segment) { s.Flags |= wire.ECE; s.ECN = wire.CE }})
+	require.Zero(t, h.want("third ACK", pkt{flags: ".", seq: 1, ack: 1}).Flags&ecnBits)
+	h.s.Abort(h.now)
+	require.Equal(t, wire.ECT0, h.want("RST", pkt{flags: "R.", seq: 1, ack: 1}).ECN)
+
+	h = newHarness(t)
+	h.s = subflow.Accept(h.now, cfg, h.ctl, h.segment(pkt{flags: "S", opt: setup(ecnBits)}))
+	require.Equal(t, wire.ECT0, h.want("SYN/ACK", pkt{flags: "S.", ack: 1}).ECN)
+}
+
+// What a data center's queue is like: DCTCP keeps a link full at a queue that
+// stays near the threshold, without a loss.
+func TestDCTCPTransfer(t *testing.T) {
+	// 100 Mb/s, 2 ms: a BDP of 25 000 bytes, K of 15 000.
+	l := link{rate: 12.5e6, delay: time.Millisecond, queue: 200000, mark: 15000}
+	p := newPair(t, pairConfig{cc: "dctcp", ab: l, ba: l, a: withExact, b: withExact})
+	p.transfer(16<<20, 0)
+	p.finish(time.Minute)
+	st := p.stats()
+	require.Positive(t, p.links[0].marked)
+	require.Zero(t, st[0].BytesRetransmitted)
+	require.Less(t, p.now.Duration()-time.Second, 1500*time.Millisecond, "1.34 s at the link's rate")
+	// What the sender heard is what was marked, to the bytes of a delayed ACK
+	// now and then.
+	require.InEpsilon(t, st[1].CEBytes, st[0].BytesMarked, .05)
+}
+
 // A queue that marks early keeps the link full without a single loss.
 func TestECNTransfer(t *testing.T) {
 	l := link{rate: 1.25e6, delay: 10 * time.Millisecond, queue: 100000, mark: 25000}

@@ -91,6 +91,7 @@ func (s *Subflow) pollSYN(now mono.Time, seg *wire.Segment) (Range, bool) {
 	seg.Flags |= s.ecnFlags(answer)
 	seg.Wnd = s.rcv.unscaled()
 	s.putSYNOptions(seg, answer)
+	s.markable(seg)
 	n := s.putFastOpen(seg, answer)
 	s.acked(seg)
 	s.snd.syn = synOut

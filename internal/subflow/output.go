@@ -37,6 +37,8 @@ func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 		if r, ok := s.pollEarly(now, seg); ok {
 			return r, true
 		}
+	} else if s.pollTurn(now, seg) {
+		return Range{}, true
 	} else if s.rcv.due == ackNow && s.rcv.reports() {
 		// SACK blocks find no room beside full payloads.
 		s.putACK(now, seg, s.cfg.Room.ACK)
@@ -152,7 +154,7 @@ func (s *Subflow) finDue() bool {
 func (s *Subflow) sendNew(now mono.Time, seg *wire.Segment, n, mss int) Range {
 	lo := s.snd.nxt
 	s.rack.sent++
-	rec := record{nth: s.rack.sent, lo: lo, hi: lo + relSSN(n), sentAt: now, mss: mss, at: s.rate.stamp(now, s.pipe())}
+	rec := record{nth: s.rack.sent, lo: lo, hi: lo + relSSN(n), sentAt: now, mss: mss, at: s.rate.stamp(now, s.pipe(), n)}
 	// Before the third ACK the FIN waits (RFC 9293, Section 3.10.4: "queue for
 	// processing after entering ESTABLISHED state").
 	if s.snd.fin == rec.hi && s.state != StateSynReceived {
@@ -203,7 +205,7 @@ func (s *Subflow) resend(now mono.Time, seg *wire.Segment, i int) (Range, bool) 
 	s.queue.mark(r, markAgain|markTwice, 0)
 	s.rack.sent++
 	r.nth = s.rack.sent
-	r.sentAt, r.mss, r.at = now, s.snd.mss, s.rate.stamp(now, before)
+	r.sentAt, r.mss, r.at = now, s.snd.mss, s.rate.stamp(now, before, n)
 	s.rec.pass = false
 	if s.rack.on {
 		s.rack.resent.push(resent{r.lo, r.hi, r.nth})

@@ -12,6 +12,9 @@ type delivered struct {
 	at      mono.Time // when that was last increased
 	first   mono.Time // when the first record of that measurement was sent
 	limited bool      // the sender had too little to send
+
+	lost     uint64 // marked lost in all
+	inFlight int    // bytes, this record included
 }
 
 // delivery measures the rate at which the network delivers, after the draft
@@ -30,15 +33,27 @@ type delivery struct {
 	last     float64 // bytes/s, most recent good measurement
 	lossRate float64
 	lost     int    // bytes lost in this round
+	lostAll  uint64 // bytes lost in all
+	untold   int    // bytes lost that the controller was not told of
 	before   uint64 // bytes delivered before this round
 }
 
-// stamp returns what a record that is sent at now carries along.
-func (d *delivery) stamp(now mono.Time, inFlight int) delivered {
+// stamp returns what a record of n bytes that is sent at now carries along.
+func (d *delivery) stamp(now mono.Time, inFlight, n int) delivered {
 	if inFlight == 0 {
 		d.first, d.at = now, now
 	}
-	return delivered{bytes: d.bytes, at: d.at, first: d.first, limited: d.limit != 0}
+	return delivered{
+		bytes: d.bytes, at: d.at, first: d.first, limited: d.limit != 0,
+		lost: d.lostAll, inFlight: inFlight + n,
+	}
+}
+
+// lose notes n bytes as marked lost.
+func (d *delivery) lose(n int) {
+	d.lost += n
+	d.untold += n
+	d.lostAll += uint64(max(n, 0))
 }
 
 // deliver notes n payload bytes of a record as delivered by an ACK.

@@ -69,6 +69,7 @@ func (s *Subflow) respond(a *ack) {
 		a.lost -= n
 		found = a.lost > 0
 	}
+	s.rate.lose(a.lost)
 	switch {
 	case s.rec.phase == phaseOpen && found:
 		s.enterFast(a)
@@ -81,7 +82,6 @@ func (s *Subflow) respond(a *ack) {
 	case s.rec.phase == phaseFast:
 		s.prrAck(a)
 	}
-	s.rate.lost += a.lost
 }
 
 // reneged reports whether the receiver threw away what it had SACKed: all

@@ -103,7 +103,7 @@ func (s *Subflow) loseAll(now mono.Time) {
 		// SACKed only if the receiver shows it.
 		s.queue.loseAll()
 	}
-	s.rate.lost += before - s.pipe()
+	s.rate.lose(before - s.pipe())
 	s.probeFate(now)
 	s.blackHole()
 	s.rec.pass = true

@@ -44,6 +44,7 @@ type Config struct {
 	NoRACK       bool // find losses by DupThresh alone, without RACK-TLP (RFC 8985)
 	Nagle        bool // RFC 9293, Section 3.7.4
 	ECN          bool // offer and accept Explicit Congestion Notification (RFC 3168)
+	ExactECN     bool // where ECN is agreed, echo each change of CE (RFC 8257, Section 3.2)
 
 	InitialRTO time.Duration // 0 = 1 s
 	// MinRTO is the least retransmission timeout, 0 = 200 ms.
@@ -245,6 +246,13 @@ func (s *Subflow) RTO() time.Duration { return s.rtt.timeout() }
 func (s *Subflow) SetRoom(r Room) {
 	s.cfg.Room = r.clamp()
 	s.updateMSS()
+}
+
+// SetController changes the congestion controller. The new one begins where it
+// was made to; a recovery under way goes on towards its window.
+func (s *Subflow) SetController(ctl cc.Controller) {
+	s.ctl = ctl
+	s.rec.undo = undo{}
 }
 
 // SetNagle turns the Nagle algorithm on or off.

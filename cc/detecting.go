@@ -1,0 +1,68 @@
+package cc
+
+// Detecting is the control called "default". A subflow that is alone at its
+// bottleneck is CUBIC. Subflows that were found to share one grow together by
+// LIA and halve as Reno does, so that they take no more than one TCP would
+// there. What shares a bottleneck is found by RFC 8382, which takes 21 s until
+// its first verdict, and by the marks of a queue that has some within 32 round
+// trips.
+//
+// The idea of coupling only what shares a bottleneck is that of MPTCP-SBD
+// (Ferlin et al., IFIP Networking 2016).
+type Detecting struct {
+	// TogetherAtFirst couples all subflows until there is a verdict on them;
+	// otherwise they begin as alone.
+	TogetherAtFirst bool
+}
+
+// Group is a Factory.
+func (d Detecting) Group() Group { return &detectingGroup{together: d.TogetherAtFirst} }
+
+type detectingGroup struct {
+	detector
+	together bool
+}
+
+// detecting is the controller of one subflow.
+type detecting struct {
+	*linked
+	group *detectingGroup
+	watch *watched
+}
+
+func (g *detectingGroup) Add(p Params) Controller {
+	c := &detecting{linked: newLinked(newCubic(p), halving{}), group: g}
+	c.watch = g.add(c)
+	g.place()
+	return c
+}
+
+func (g *detectingGroup) Remove(c Controller) {
+	g.remove(c)
+	g.place()
+}
+
+func (c *detecting) OnAck(s *Sample) {
+	if c.group.observe(c.watch, s) {
+		c.group.place()
+	}
+	c.linked.OnAck(s)
+}
+
+// place shows each controller those that it is to be coupled with.
+func (g *detectingGroup) place() {
+	sets := g.sortBy(func(p *pairing) bool { return p.shared() || g.together && !p.judged() })
+	for _, set := range sets {
+		v := &shared{}
+		for _, c := range set {
+			d := c.(*detecting)
+			v.members = append(v.members, d.self)
+			d.view = v
+		}
+	}
+}
+
+// halving is LIA for bases that do not halve on their own.
+type halving struct{ lia }
+
+func (halving) keep(*shared, *member, Loss, float64) float64 { return 0.5 }
