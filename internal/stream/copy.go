@@ -27,6 +27,7 @@ func (c *chunk) DecRef() {
 		panic("stream: chunk freed twice")
 	}
 	c.free = true
+	c.home.lent--
 	if c.home.spare == nil {
 		c.home.spare = c
 	}
@@ -104,6 +105,11 @@ func (q *RecvQ) extend(c *chain, n int) {
 	} else if t := q.nodes.at(c.tail); t.grows {
 		size = max(n, min(shareMost, t.pinned+n))
 	}
+	if size < chunkSize && (q.spare != nil || 2*size >= chunkSize || q.lent == 0 && c == &q.ready) {
+		// One that is there costs nothing, one that is half full little, and one
+		// there always may be: the last bytes of each message come here.
+		size = chunkSize
+	}
 	p := piece{last: true, grows: true, pinned: size}
 	if size == chunkSize {
 		ch := q.chunk()
@@ -118,6 +124,7 @@ func (q *RecvQ) extend(c *chain, n int) {
 // chunk returns an empty chunk.
 func (q *RecvQ) chunk() *chunk {
 	c := q.spare
+	q.lent++
 	if c == nil {
 		return &chunk{home: q}
 	}
