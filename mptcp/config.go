@@ -55,6 +55,19 @@ type Config struct {
 	// elsewhere (flag C of RFC 8684, Section 3.1).
 	DenyJoinInitial bool
 
+	// FastCloseByACK has a connection that is aborted (Close with unread data,
+	// or with SetLinger(0)) say so by MP_FASTCLOSE on an ACK, which is repeated
+	// until the peer answers, three times at most, before state is given up
+	// (option A of RFC 8684, Section 3.5). By default, as in Linux, RSTs say it
+	// on all subflows at once and are not repeated (option R).
+	FastCloseByACK bool
+
+	// Pacing spreads what a subflow sends over its round trip, also where the
+	// congestion control does not ask for it: at twice the congestion window a
+	// round trip in slow start and 1.2 times afterwards. Slow paths and shallow
+	// queues then see fewer bursts, at the cost of more timers.
+	Pacing bool
+
 	// FastOpen takes part in TCP Fast Open (RFC 7413), with MPTCP as in RFC
 	// 8684, Appendix B: the first bytes of a connection go along with its SYN, and
 	// the answer to them comes one round trip earlier. The first connection to an
@@ -108,7 +121,9 @@ type Config struct {
 
 	// Announce are further addresses at which this side of a connection can
 	// be joined, as its peer sees them: for servers behind address
-	// translation or a load balancer. Port 0 is that of the connection.
+	// translation or a load balancer. Port 0 is that of the connection. Joins
+	// to them arrive at other addresses here; which belongs to which shows when
+	// the first one comes, if their number or ports leave no doubt.
 	Announce []netip.AddrPort
 
 	// OrphanTimeout is how long a connection without any live subflow waits
@@ -184,6 +199,7 @@ func (c *Config) forHost() (host.ConnConfig, error) {
 		RequireMPTCP:    !c.Plain && c.Fallback == FallbackRefuse,
 		Checksum:        c.Checksum,
 		DenyJoinInitial: c.DenyJoinInitial,
+		FastCloseByACK:  c.FastCloseByACK,
 		FastOpen:        c.FastOpen,
 		Scheduler:       c.Scheduler,
 		Congestion:      c.Congestion,
@@ -194,7 +210,7 @@ func (c *Config) forHost() (host.ConnConfig, error) {
 		OrphanTimeout:   c.OrphanTimeout,
 	}
 	hc.Subflow.UserTimeout = c.UserTimeout
-	hc.Subflow.ECN = c.ECN
+	hc.Subflow.ECN, hc.Subflow.Pacing = c.ECN, c.Pacing
 	keep := newKeepAlive(c.KeepAlive)
 	keep.forHost(&hc)
 	var err error

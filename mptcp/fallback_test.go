@@ -120,3 +120,25 @@ func TestFallbackIsLogged(t *testing.T) {
 		require.Equal(p, []string{client.Info().Fallback}, reasons)
 	})
 }
+
+// A dial with an ordinary timeout gets through where SYNs with MPTCP are
+// dropped. Guard: Dialer tells the host how long the dial may take.
+func TestShortDialFindsBlackHole(t *testing.T) {
+	for _, timeout := range []time.Duration{2 * time.Second, 3 * time.Second, 5 * time.Second, 10 * time.Second} {
+		inBubble(t, setup{links: []link.Config{delayed}}, func(p *pair) {
+			p.links[0].SetFilter(func(seg *wire.Segment) bool {
+				return !seg.Flags.Has(wire.SYN) || seg.Has&wire.OptMPTCP == 0
+			})
+			l := p.listen()
+			defer l.Close()
+			d := mptcp.Dialer{Stack: p.client.Stack, Timeout: timeout}
+			c, err := d.DialMPTCP(p.Context(), p.target())
+			require.NoError(p, err, "timeout %v", timeout)
+			p.conns = append(p.conns, c)
+			require.NotEmpty(p, c.Info().Fallback)
+			server, err := l.AcceptMPTCP()
+			require.NoError(p, err)
+			p.conns = append(p.conns, server)
+		})
+	}
+}

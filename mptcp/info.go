@@ -79,7 +79,7 @@ func (c *Conn) Info() Info {
 // rates in bytes a second.
 type SubflowInfo struct {
 	ID            int    // 0 is the first; IDs are not used again
-	Link          string // name of the local address' link; "" if it is gone
+	Link          string // name of the link that had the local address when it began
 	Local, Remote netip.AddrPort
 	State         string // of TCP: SYN-SENT, ESTABLISHED, ... (RFC 9293)
 	Up            bool   // may carry data
@@ -111,17 +111,12 @@ type SubflowInfo struct {
 // which a bounded number is remembered, then the live ones.
 func (c *Conn) Subflows() []SubflowInfo {
 	c.mu.Lock()
+	defer c.leave()
 	all := c.core.AppendSubflows(nil)
-	c.leave()
-	locals := c.stack.network.Locals()
 	out := make([]SubflowInfo, len(all))
 	for i := range all {
 		out[i] = subflowInfo(&all[i])
-		for _, l := range locals {
-			if l.Addr == all[i].Local.Addr() {
-				out[i].Link = l.Link
-			}
-		}
+		out[i].Link = c.core.Link(all[i].ID)
 	}
 	return out
 }

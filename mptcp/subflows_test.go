@@ -110,6 +110,13 @@ func TestAddSubflow(t *testing.T) {
 		require.Equal(p, "link1", live(client)[1].Link)
 		settle(time.Second)
 		require.Len(p, live(server), 2)
+
+		p.links[1].Unplug()
+		settle(time.Second)
+		require.Len(p, live(client), 1)
+		gone := client.Subflows()[0]
+		require.Equal(p, 1, gone.ID)
+		require.Equal(p, "link1", gone.Link, "the name outlives the address")
 	})
 }
 

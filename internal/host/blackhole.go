@@ -28,6 +28,7 @@ type blackhole struct {
 	period  time.Duration
 	until   mono.Time // dials are plain before, and then one probes
 	probing bool      // it does now
+	suspect bool      // that it is one, on little evidence
 }
 
 // blackholeTable remembers on which ways SYNs with some option stayed unanswered
@@ -78,19 +79,25 @@ func (bt *blackholeTable[K]) mode(now mono.Time, k K) dialMode {
 }
 
 // closed notes that only a plain SYN was answered. It reports whether that was
-// news.
-func (bt *blackholeTable[K]) closed(now mono.Time, k K, m dialMode) bool {
+// news. Where few SYNs with MP_CAPABLE were sent (hurried), their loss may have
+// been an accident: then the next dial has to find the same.
+func (bt *blackholeTable[K]) closed(now mono.Time, k K, m dialMode, hurried bool) bool {
 	b := bt.touch(k)
-	if b.period == 0 {
+	switch {
+	case b.period == 0 && hurried:
+		b.period, b.until, b.suspect = blackholeLeast/2, now, true
+		return false
+	case b.period == 0:
 		b.period, b.until = blackholeLeast, now.Add(blackholeLeast)
 		return true
 	}
 	// Dials that began before the first discovery report it again.
-	if m == dialProbes && b.probing {
+	news := b.suspect && (m == dialProbes || !hurried)
+	if m == dialProbes && b.probing || news {
 		b.period = min(2*b.period, blackholeMost)
-		b.until, b.probing = now.Add(b.period), false
+		b.until, b.probing, b.suspect = now.Add(b.period), false, false
 	}
-	return false
+	return news
 }
 
 // open notes that a SYN with the option was answered.
@@ -113,7 +120,7 @@ func (h *Host) learnOffer(now mono.Time, c *Conn) {
 	k := blackholeOf(c.first.local.Addr(), c.first.remote.Addr())
 	switch c.Fallback() {
 	case reason.FallbackSYNTimeout:
-		if h.blackholes.closed(now, k, c.offered) {
+		if h.blackholes.closed(now, k, c.offered, c.hurried) {
 			h.count(MIBBlackhole)
 		}
 	case reason.FallbackCollision: // MPTCP was not offered

@@ -145,3 +145,76 @@ func TestUnansweredDialsAreNoBlackHoles(t *testing.T) {
 	_, why := l.dialOnce(config(t), service)
 	require.Equal(t, reason.FallbackNone, why)
 }
+
+// A dial with little time tries plain SYNs before half of it is over, but not
+// before the first retransmission. The schedule of the SYNs themselves is that
+// of RFC 6298: after 1, 3 and 7 s.
+func TestHurriedDialsOfferLess(t *testing.T) {
+	for within, want := range map[time.Duration]struct {
+		offers int
+		plain  time.Duration // when the first plain SYN goes
+	}{
+		0:                       {3, 7 * time.Second},
+		time.Minute:             {3, 7 * time.Second},
+		14 * time.Second:        {3, 7 * time.Second},
+		13 * time.Second:        {2, 3 * time.Second},
+		6 * time.Second:         {2, 3 * time.Second},
+		5 * time.Second:         {1, time.Second},
+		1500 * time.Millisecond: {1, time.Second},
+	} {
+		l := newLab(t, host.Config{})
+		l.listen(config(t), 0)
+		l.lost = dropsCapableSYN
+		start := l.now
+		c, err := l.client.Dial(l.now, host.DialArgs{Remote: service, Within: within, Conn: config(t)})
+		require.NoError(t, err)
+		l.client.conns = append(l.client.conns, c)
+		for !c.Connected() {
+			require.Less(t, l.now.Sub(start), 20*time.Second)
+			l.advance(10 * time.Millisecond)
+		}
+		require.InDelta(t, want.plain.Seconds(), l.now.Sub(start).Seconds(), 0.02, "within %v", within)
+		offers := 0
+		for _, seg := range l.client.sent {
+			if seg.Flags.Has(wire.SYN) && seg.Has&wire.OptMPCapable != 0 {
+				offers++
+			}
+		}
+		require.Equal(t, want.offers, offers, "within %v", within)
+	}
+}
+
+// What a hurried dial finds may be the accident of a lost SYN: the next dial
+// offers MPTCP once more, and only its failure has later ones go plain.
+func TestHurriedDialsAreConfirmed(t *testing.T) {
+	dial := func(l *lab) reason.Fallback {
+		c, err := l.client.Dial(l.now, host.DialArgs{Remote: service, Within: 5 * time.Second, Conn: config(t)})
+		require.NoError(t, err)
+		l.client.conns = append(l.client.conns, c)
+		l.advance(5 * time.Second)
+		require.True(t, c.Connected())
+		why := c.Fallback()
+		c.Abort(l.now)
+		l.run()
+		return why
+	}
+	l := newLab(t, host.Config{})
+	l.listen(config(t), 0)
+	l.lost = dropsCapableSYN
+	require.Equal(t, reason.FallbackSYNTimeout, dial(l))
+	require.Zero(t, l.client.mib()["Blackhole"])
+	require.Equal(t, reason.FallbackSYNTimeout, dial(l), "the probe")
+	require.Equal(t, uint64(1), l.client.mib()["Blackhole"])
+	require.Equal(t, reason.FallbackBlackhole, dial(l))
+	l.advance(time.Minute)
+	require.Equal(t, reason.FallbackSYNTimeout, dial(l), "the first period is a minute")
+
+	l = newLab(t, host.Config{})
+	l.listen(config(t), 0)
+	l.lost = dropsCapableSYN
+	require.Equal(t, reason.FallbackSYNTimeout, dial(l))
+	l.lost = nil
+	require.Equal(t, reason.FallbackNone, dial(l))
+	require.Equal(t, reason.FallbackNone, dial(l))
+	require.Zero(t, l.client.mib()["Blackhole"])
+}

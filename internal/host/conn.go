@@ -28,6 +28,8 @@ type Conn struct {
 	offered dialMode // of an active one, for MPTCP
 	// fastOpen is the same for TCP Fast Open.
 	fastOpen dialMode
+	// hurried: a dial with fewer SYNs than usual.
+	hurried bool
 
 	// Guarded by the host's lock.
 	tuples       []tuple
@@ -45,6 +47,7 @@ type Conn struct {
 	ended   SubflowTotals // of subflows that are no more
 	policy  pathmgr.Policy
 	remotes []pathmgr.Remote // the peer's addresses that may be joined
+	links   map[int]string   // of the subflows, when they began
 	wake    mono.Time        // when the policy wants a Tick
 	tick    bool             // the time has come
 }
@@ -144,6 +147,7 @@ func (h *Host) baseConfig(c *Conn) *mpconn.Config {
 		Checksum:        c.cfg.Checksum,
 		DenyJoinInitial: c.cfg.DenyJoinInitial,
 		RequireMPTCP:    c.cfg.RequireMPTCP,
+		FastCloseByACK:  c.cfg.FastCloseByACK,
 		Subflow:         c.cfg.Subflow,
 		Scheduler:       c.cfg.Scheduler,
 		Congestion:      c.cfg.Congestion,

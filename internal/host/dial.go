@@ -1,7 +1,9 @@
 package host
 
 import (
+	"cmp"
 	"net/netip"
+	"time"
 
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/mpconn"
@@ -15,6 +17,9 @@ type DialArgs struct {
 	// and a port 0, are chosen.
 	Local  netip.AddrPort
 	Remote netip.AddrPort
+	// Within is how long the dial may take; 0 = as long as its SYNs do. With
+	// little time fewer SYNs offer MPTCP before plain ones are tried.
+	Within time.Duration
 	Conn   ConnConfig
 }
 
@@ -37,6 +42,7 @@ func (h *Host) Dial(now mono.Time, a DialArgs) (*Conn, error) {
 	}
 	h.offer(now, c)
 	cfg := h.connConfig(c)
+	c.hurry(cfg, a.Within)
 	if cfg.Plain && c.cfg.RequireMPTCP {
 		return nil, ErrNoKey
 	}
@@ -55,6 +61,27 @@ func (h *Host) Dial(now mono.Time, a DialArgs) (*Conn, error) {
 		h.count(MIBMPCapableSYNTX)
 	}
 	return c, nil
+}
+
+const (
+	// offers is how many SYNs offer MPTCP if there is time: two
+	// retransmissions, as in Linux (net.mptcp.syn_retrans_before_tcp_fallback).
+	offers     = 3
+	initialRTO = time.Second
+)
+
+// hurry has a dial try plain SYNs before half of its time is over, so that a
+// path that drops those with MP_CAPABLE is found out; the earliest is the first
+// retransmission.
+func (c *Conn) hurry(cfg *mpconn.Config, within time.Duration) {
+	n := offers
+	for n > 1 && within > 0 && (1<<n-1)*cmp.Or(cfg.Subflow.InitialRTO, initialRTO) > within/2 {
+		n--
+	}
+	if c.cfg.RequireMPTCP || c.offered == dialProbes {
+		return
+	}
+	cfg.SYNsWithMPTCP, c.hurried = n, n < offers
 }
 
 // source chooses the local address of a new connection: the one that was

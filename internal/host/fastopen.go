@@ -104,7 +104,7 @@ func (h *Host) learnFastOpen(now mono.Time, c *Conn) {
 		// corresponding SYN-ACK was lost."
 		h.fastOpenFailed(now, c)
 	case o.Sent > 0, !o.Cookie:
-		h.fastOpenFails.closed(now, c.service(), c.fastOpen)
+		h.fastOpenFails.closed(now, c.service(), c.fastOpen, false)
 	}
 }
 
@@ -114,7 +114,7 @@ var fastOpenMIB = map[bool]MIB{true: MIBTCPFastOpenActive, false: MIBTCPFastOpen
 // fastOpenFailed notes that something on c's way seems to drop what belongs to a
 // fast open.
 func (h *Host) fastOpenFailed(now mono.Time, c *Conn) {
-	if h.fastOpenFails.closed(now, c.service(), c.fastOpen) {
+	if h.fastOpenFails.closed(now, c.service(), c.fastOpen, false) {
 		h.count(MIBTCPFastOpenBlackhole)
 	}
 }

@@ -93,6 +93,7 @@ type ConnConfig struct {
 	RequireMPTCP    bool // end the connection rather than fall back to plain TCP
 	Checksum        bool // ask for DSS checksums
 	DenyJoinInitial bool // ask peers not to join the first subflow's address and port here
+	FastCloseByACK  bool // abort by MP_FASTCLOSE on an ACK, which the peer must answer
 	FastOpen        bool // take part in TCP Fast Open (RFC 7413)
 	Scheduler       scheduler.Factory
 	Congestion      cc.Factory

@@ -53,6 +53,7 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 		h.Feed(now, c, pathmgr.Event{Kind: pathmgr.Established, Local: c.first.local.Addr(), Remote: c.first.remote})
 	case mpconn.EventSubflowOpened:
 		h.tuples.bind(t, c, e.ID)
+		h.noteLink(c, e)
 	case mpconn.EventSubflowUp:
 		h.endFastOpen(now, c, reason.CloseNone)
 		h.Feed(now, c, flowEvent(pathmgr.SubflowUp, e))
@@ -90,6 +91,26 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 	}
 	return nil
 }
+
+// maxLinks bounds the subflows whose links are known.
+const maxLinks = 128
+
+// noteLink keeps the name of a subflow's link: its address may be gone when
+// somebody asks.
+func (h *Host) noteLink(c *Conn, e mpconn.Event) {
+	if c.links == nil {
+		c.links = make(map[int]string)
+	}
+	delete(c.links, e.ID-maxLinks)
+	for _, l := range h.cfg.Locals() {
+		if l.Addr == e.Local.Addr() {
+			c.links[e.ID] = l.Link
+		}
+	}
+}
+
+// Link returns the name of the link on which a subflow began.
+func (c *Conn) Link(id int) string { return c.links[id] }
 
 // forgetRemote drops what the peer said of an address id.
 func (c *Conn) forgetRemote(id uint8) {
@@ -180,7 +201,7 @@ func (h *Host) obey(now mono.Time, c *Conn, cmd pathmgr.Command) bool {
 	case pathmgr.CloseSubflow:
 		return c.CloseSubflow(now, cmd.Subflow, cmd.Reset)
 	case pathmgr.AnnounceAddr:
-		return c.Announce(now, cmd.Local)
+		return c.AnnounceAs(now, cmd.Local, cmd.Bound)
 	case pathmgr.WithdrawAddr:
 		return c.Withdraw(now, cmd.Local.Addr())
 	case pathmgr.SetBackup:

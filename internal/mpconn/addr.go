@@ -22,6 +22,9 @@ type addresses struct {
 	echoes   []echo
 	withdraw []withdrawal
 	batch    mono.Time // when the last withdrawals became due
+
+	translated  []translated
+	initialPort uint16 // of the first subflow here
 }
 
 // withdrawal is an id to send in REMOVE_ADDR, or that may not have arrived.
@@ -55,7 +58,7 @@ const (
 )
 
 func (a *addresses) init(cfg *Config) {
-	a.locals = append(a.locals, cfg.Local.Addr())
+	a.locals, a.initialPort = append(a.locals, cfg.Local.Addr()), cfg.Local.Port()
 	a.remotes = append(a.remotes, remoteAddr{addr: cfg.Remote, observed: true})
 	a.limit = cfg.MaxRemotes
 }

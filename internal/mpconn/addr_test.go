@@ -354,3 +354,73 @@ func TestAnnouncementsWaitForTheEcho(t *testing.T) {
 		})
 	}
 }
+
+// translate leads what a sends to outer to inner, and back.
+func (l *lab) translate(outer, inner netip.AddrPort) {
+	box := func(from *end, seg *wire.Segment) bool {
+		if from == l.a && seg.Dst == outer {
+			seg.Dst = inner
+		} else if from == l.b && seg.Src == inner {
+			seg.Src = outer
+		}
+		return true
+	}
+	l.paths[0].box, l.paths[1].box = box, box
+}
+
+// An announced address that someone on the way leads to another: the SYN/ACK of
+// a join to it bears the id of the announcement, so that REMOVE_ADDR of that is
+// about the subflow. Which leads where is told, or shows: by elimination, or by
+// the port if the address is one that the peer knows already. Guard: HandleJoin
+// asks joinedAt, not localID.
+func TestTranslatedAddressKeepsItsID(t *testing.T) {
+	outer := netip.MustParseAddrPort("10.0.1.99:80")
+	unused := netip.MustParseAddrPort("10.0.7.99:80")
+	inner := netip.MustParseAddrPort("10.0.1.2:80")
+	port := netip.MustParseAddrPort("10.0.1.99:8443")
+	first := netip.MustParseAddrPort("10.0.0.2:8443")
+	for name, tt := range map[string]struct {
+		announce map[netip.AddrPort]netip.AddrPort
+		to, at   netip.AddrPort
+		known    bool
+	}{
+		"told":        {map[netip.AddrPort]netip.AddrPort{outer: inner, unused: {}}, outer, inner, true},
+		"elimination": {map[netip.AddrPort]netip.AddrPort{outer: {}}, outer, inner, true},
+		"port":        {map[netip.AddrPort]netip.AddrPort{port: {}, unused: {}}, port, first, true},
+		"doubt":       {map[netip.AddrPort]netip.AddrPort{outer: {}, unused: {}}, outer, inner, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := proven(t, 2)
+			l.b.conn.cfg.OwnAddr = func(a netip.Addr) bool { return a == inner.Addr() || a == first.Addr() }
+			for o, i := range tt.announce {
+				require.True(t, l.b.conn.AnnounceAs(l.now, o, i))
+			}
+			l.b.pump()
+			l.idle(time.Second)
+			var id uint8
+			for _, s := range l.b.carrying(wire.OptAddAddr) {
+				if s.AddAddr.Addr == tt.to.Addr() {
+					id = s.AddAddr.ID
+				}
+			}
+			require.NotZero(t, id)
+			l.translate(tt.to, tt.at)
+			sub, ok := l.a.conn.Open(l.now, OpenArgs{Local: l.a.at(1), Remote: tt.to, RemoteID: id})
+			require.True(t, ok)
+			l.a.pump()
+			l.run("join", time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 })
+			if !tt.known {
+				require.NotEqual(t, id, l.a.conn.AppendSubflows(nil)[sub].RemoteID)
+				return
+			}
+			require.Equal(t, id, l.a.conn.AppendSubflows(nil)[sub].RemoteID)
+			l.idle(time.Second)
+			require.True(t, l.b.conn.Withdraw(l.now, tt.to.Addr()))
+			l.b.pump()
+			before := len(l.a.sent)
+			l.run("withdrawal", time.Second, func() bool { return l.a.count(EventAddrWithdrawn) == 1 })
+			probe := l.a.sent[before]
+			require.Equal(t, tt.to, probe.Dst, "the path of that address is probed")
+		})
+	}
+}

@@ -85,6 +85,7 @@ type flowArgs struct {
 	remoteID      uint8
 	backup        bool
 	join          *joinState
+	localID       uint8
 }
 
 // addFlow makes a flow without its TCP machine.
@@ -94,8 +95,8 @@ func (c *Conn) addFlow(a flowArgs) *flow {
 		join:        a.join,
 		remoteID:    a.remoteID,
 		backupLocal: a.backup,
+		localID:     a.localID,
 	}
-	f.localID, _ = c.addrs.localID(a.local.Addr())
 	c.nextID++
 	mss := c.pathMSS(a.local.Addr(), a.remote.Addr())
 	f.ctl = c.group.Add(cc.Params{MSS: mss, InitialWindow: float64(c.cfg.Subflow.InitialWindow * mss), InitialSsthresh: float64(c.cfg.Subflow.InitialSsthresh)})

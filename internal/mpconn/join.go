@@ -40,13 +40,13 @@ func (c *Conn) Open(now mono.Time, a OpenArgs) (id int, ok bool) {
 		c.denyInitial && a.Remote == c.cfg.Remote || slices.Contains(c.addrs.removed, a.Remote.Addr()) {
 		return 0, false
 	}
-	localID, ok := c.addrs.localID(a.Local.Addr())
+	localID, ok := c.addrs.idOf(a.Local)
 	if !ok {
 		return 0, false
 	}
 	c.addrs.cancelWithdrawal(localID)
 	f := c.addFlow(flowArgs{
-		local: a.Local, remote: a.Remote, remoteID: a.RemoteID, backup: a.Backup,
+		local: a.Local, remote: a.Remote, localID: localID, remoteID: a.RemoteID, backup: a.Backup,
 		join: &joinState{active: true, localNonce: uint32(c.cfg.Rand())},
 	})
 	f.tcp = subflow.Open(now, c.flowConfig(now, f), f.ctl)
@@ -63,12 +63,14 @@ func (c *Conn) HandleJoin(now mono.Time, syn *wire.Segment) (id int, ok bool) {
 		c.drop(reason.DropLimit)
 		return 0, false
 	}
-	if _, ok := c.addrs.localID(syn.Dst.Addr()); !ok {
+	localID, ok := c.addrs.joinedAt(syn.Dst)
+	if !ok {
 		c.drop(reason.DropLimit)
 		return 0, false
 	}
+	c.addrs.cancelWithdrawal(localID)
 	f := c.addFlow(flowArgs{
-		local: syn.Dst, remote: syn.Src, remoteID: syn.Join.AddrID,
+		local: syn.Dst, remote: syn.Src, localID: localID, remoteID: syn.Join.AddrID,
 		join: &joinState{localNonce: uint32(c.cfg.Rand()), remoteNonce: syn.Join.Nonce},
 	})
 	f.backupRemote = syn.Join.Backup

@@ -76,10 +76,13 @@ type Command struct {
 	Local    netip.AddrPort // port 0 = any (OpenSubflow) or that of the connection (AnnounceAddr)
 	Remote   netip.AddrPort
 	RemoteID uint8
-	Subflow  int
-	Backup   bool
-	Reset    reason.Reset
-	At       time.Duration
+	// Bound is, for AnnounceAddr, the own address to which someone on the way
+	// leads what is sent to Local, if that is known and not Local itself.
+	Bound   netip.AddrPort
+	Subflow int
+	Backup  bool
+	Reset   reason.Reset
+	At      time.Duration
 }
 
 // Local is a usable local address.

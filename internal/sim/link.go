@@ -152,8 +152,8 @@ func (d *Direction) Stats() DirectionStats { return d.stats }
 
 // enter takes a segment from the node at the direction's beginning.
 func (d *Direction) enter(seg *wire.Segment) {
+	d.checkSize(packetSize(seg))
 	if d.box != nil {
-		d.checkSize(packetSize(seg))
 		d.box(d.sim.now, seg, d.transmit)
 		return
 	}
@@ -168,12 +168,14 @@ func (d *Direction) forward(p *packet) {
 		d.enter(&seg)
 		return
 	}
+	d.checkSize(int(p.size))
 	q := d.queue.push()
 	*q = *p
 	d.offer(q)
 }
 
-// send gives a segment that has passed the box to the link.
+// send gives a segment that has passed the box, which may have made it larger
+// than the link's packets, to the link.
 func (d *Direction) send(seg *wire.Segment) {
 	p := d.queue.push()
 	p.set(seg)
@@ -196,9 +198,6 @@ func (d *Direction) offer(p *packet) {
 	size := int(p.size)
 	d.stats.Packets++
 	d.stats.Bytes += uint64(size)
-	if d.box == nil {
-		d.checkSize(size)
-	}
 	if s.capture != nil {
 		s.capture.write(s.now, d.id/2, p)
 	}

@@ -115,6 +115,7 @@ func rewritingRows() (rows []matrixRow) {
 	})
 	rows = append(rows, offset...)
 	rows = append(rows, alteringRows()...)
+	rows = append(rows, relengtheningRows()...)
 	rows = append(rows, natRows()...)
 	return append(rows, proxyRows()...)
 }
@@ -130,6 +131,25 @@ func alteringRows() (rows []matrixRow) {
 				atHandshake: failed, atData: failed, midStream: mptcp(1), midOnly: failed, atJoin: mptcp(1),
 			},
 		})
+	}
+	return rows
+}
+
+// RFC 8684, Section 3.7: "The use of a checksum will also detect whether the
+// length of data on the subflow is increased or decreased". Once the connection
+// is plain, the change is one that plain TCP has to bear as well.
+func relengtheningRows() (rows []matrixRow) {
+	failed := plain(reason.FallbackChecksum, reason.FallbackChecksum)
+	for name, by := range map[string]int{"lengthen": 3, "shorten": -3} {
+		for _, e := range []sim.End{sim.EndA, sim.EndB} {
+			rows = append(rows, matrixRow{
+				name: name, inside: e, grows: int64(by), box: func(*cell) sim.Middlebox { return sim.Relength(20_000, by) },
+				setup: func(c *cell) { c.cfg.ConnA.Checksum, c.cfg.MayAlter = true, true },
+				want: map[position]outcome{
+					atHandshake: failed, atData: failed, midStream: mptcp(1), midOnly: failed, atJoin: mptcp(1),
+				},
+			})
+		}
 	}
 	return rows
 }
@@ -174,18 +194,19 @@ func proxyRows() []matrixRow {
 	box := func(c *cell) sim.Middlebox { return sim.PreAck(c.Sim, c.link.From(c.inside.Other()), c.begun()) }
 	// RFC 8684, Section 3.7: data acknowledged without DATA_ACK, before there
 	// was one, means a path without MPTCP: the connection falls back, or a
-	// joined subflow is reset. B has had a DATA_ACK when it begins to send.
-	rows := []matrixRow{
+	// joined subflow is reset.
+	return []matrixRow{
 		{name: "pre-ack", inside: sim.EndA, always: true, box: box, want: map[position]outcome{
 			atHandshake: plain(reason.FallbackNoDataACK, reason.FallbackInfinite),
 			atData:      plain(reason.FallbackNoDataACK, reason.FallbackInfinite),
 			midStream:   mptcp(2), midOnly: mptcp(1), atJoin: mptcp(1),
 		}},
-		{name: "pre-ack", inside: sim.EndB, always: true, box: box, want: everywhere(mptcp(2))},
+		{name: "pre-ack", inside: sim.EndB, always: true, box: box, want: map[position]outcome{
+			atHandshake: plain(reason.FallbackInfinite, reason.FallbackNoDataACK),
+			atData:      plain(reason.FallbackInfinite, reason.FallbackNoDataACK),
+			midStream:   mptcp(2), midOnly: mptcp(1), atJoin: mptcp(1),
+		}},
 	}
-	rows[1].want[atJoin] = mptcp(1)
-	rows[0].short = map[position]outcome{atJoin: mptcp(2)}
-	return rows
 }
 
 func droppingRows() (rows []matrixRow) {

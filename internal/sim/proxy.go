@@ -45,6 +45,7 @@ type proxied struct {
 	inside  synOptions
 	outside synOptions
 	edge    edge         // ACK + window of the outside
+	sent    edge         // what the outside has sent
 	tsval   uint32       // latest of the outside
 	last    wire.Segment // latest of the inside; its header only
 	unacked []*wire.Segment
@@ -94,7 +95,12 @@ func (p *preAck) out(_ mono.Time, seg *wire.Segment, forward func(*wire.Segment)
 	p.arm(f, forward)
 	ack := p.ackFor(f, seg)
 	forward(seg)
-	p.sim.After(proxyDelay, func() { p.back.send(ack) })
+	p.sim.After(proxyDelay, func() {
+		if f.sent.beyond(uint32(ack.Seq)) < 0 {
+			ack.Seq = seq.SSN(f.sent.at) // behind what is on its way to the inside
+		}
+		p.back.send(ack)
+	})
 }
 
 // ackFor returns the acknowledgment of all that came.
@@ -129,6 +135,7 @@ func (p *preAck) in(_ mono.Time, seg *wire.Segment, forward func(*wire.Segment))
 	if seg.Has&wire.OptTimestamps != 0 {
 		f.tsval = seg.TSVal
 	}
+	f.sent.extend(uint32(seg.Seq.Add(seg.Len())))
 	forward(seg)
 }
 

@@ -56,13 +56,13 @@ var endItems = []Item{
 		g.data(10)
 		d.wantRead("data on the other subflow", 10)
 	}},
-	{ID: "M123", Section: "RFC 8684 3.5", Level: "is", Title: "crossing fast closes end in RST", Play: func(s *Script) {
+	{ID: "M123", Section: "RFC 8684 3.5", Level: "is", Title: "crossing fast closes end in RST", Setup: Setup{FastCloseByACK: true}, Play: func(s *Script) {
 		d, in := s.aborted()
 		d.fastClose(wire.ACK, d.remoteKey)
 		d.first().wantRST("crossing MP_FASTCLOSE", soon)
 		_ = in
 	}},
-	{ID: "M124", Section: "RFC 8684 3.5", Level: "SHOULD", Title: "an unanswered MP_FASTCLOSE is repeated, a few times", Play: func(s *Script) {
+	{ID: "M124", Section: "RFC 8684 3.5", Level: "SHOULD", Title: "an unanswered MP_FASTCLOSE is repeated, a few times", Setup: Setup{FastCloseByACK: true}, Play: func(s *Script) {
 		d, _ := s.aborted()
 		n := 0
 		for d.first().next(30*time.Second, all(has(wire.OptFastClose), not(isRST))) != nil {
@@ -70,7 +70,7 @@ var endItems = []Item{
 		}
 		s.Check(n >= 1 && n <= 6, "MP_FASTCLOSE is repeated %d times, 3 are recommended", n)
 	}},
-	{ID: "M125", Section: "RFC 8684 3.5", Level: "SHOULD", Title: "giving up a fast close sends RST with MP_FASTCLOSE", Play: func(s *Script) {
+	{ID: "M125", Section: "RFC 8684 3.5", Level: "SHOULD", Title: "giving up a fast close sends RST with MP_FASTCLOSE", Setup: Setup{FastCloseByACK: true}, Play: func(s *Script) {
 		d, _ := s.aborted()
 		in := d.first().want("RST with MP_FASTCLOSE at last", time.Minute, isRST)
 		s.Check(in.Has&wire.OptFastClose != 0, "the last RST has no MP_FASTCLOSE: %v", &in.Segment)

@@ -103,6 +103,7 @@ func (t *self) config() host.ConnConfig {
 	cfg.ReadBuffer = t.setup.ReadBuffer
 	cfg.FastOpen = t.setup.FastOpen
 	cfg.Limits.Subflows = t.setup.Subflows
+	cfg.FastCloseByACK = t.setup.FastCloseByACK
 	if !t.setup.Mesh {
 		cfg.PathManager = nil
 	}

@@ -32,6 +32,9 @@ type Setup struct {
 	Checksum bool // ask for DSS checksums
 	Plain    bool // do without MPTCP
 
+	// FastCloseByACK has aborts say MP_FASTCLOSE on an ACK, where the target can.
+	FastCloseByACK bool
+
 	// FastOpen has listeners take data on SYNs (RFC 7413), where the target
 	// can.
 	FastOpen bool
