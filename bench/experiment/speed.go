@@ -59,7 +59,7 @@ type speedSizes struct {
 func planSpeed(o Options) Plan {
 	z := Pick(o,
 		speedSizes{turn: 50 * time.Millisecond, pairs: 100, idle: 100, many: 500},
-		speedSizes{turn: time.Second, pairs: 5000, idle: 10_000, many: 100_000})
+		speedSizes{turn: 500 * time.Millisecond, pairs: 5000, idle: 10_000, many: 100_000})
 	p := Plan{Params: map[string]any{
 		"turn s": z.turn.Seconds(), "idle pairs": z.pairs, "idle beside": z.idle, "most idle": z.many,
 		"buffer bytes": speed.BufferSize, "write bytes": speed.WriteSize, "cores": runtime.GOMAXPROCS(0),

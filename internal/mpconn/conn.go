@@ -74,9 +74,11 @@ type Conn struct {
 
 	timers  timerTable
 	backoff int // of DataRexmit
-	events  []Event
-	stats   Stats
-	placed  func(mono.Time, Placement) // nil = nobody wants to know
+
+	lastMoved moved // when timerShrink was set
+	events    []Event
+	stats     Stats
+	placed    func(mono.Time, Placement) // nil = nobody wants to know
 }
 
 // sendSide is the outgoing half.
@@ -265,6 +267,7 @@ func (c *Conn) collect(now mono.Time, f *flow) {
 		return
 	}
 	c.flowAcked(f)
+	c.watchIdle(now)
 	var d subflow.Data
 	for f.tcp.NextData(&d) {
 		c.receive(f, &d)

@@ -18,6 +18,7 @@ const (
 	timerSignal                      // an option that waits may be sent
 	timerHold                        // a SYN that is held has waited for data long enough
 	timerRepeat                      // an option may not have arrived
+	timerShrink                      // buffers that grew may be idle
 )
 
 type timerTable = timer.Table[timerKind]
@@ -79,6 +80,8 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 			c.fastCloseTimeout(now)
 		case timerHold:
 			c.held = false
+		case timerShrink:
+			c.shrinkIdle(now)
 		case timerRepeat:
 			c.repeatSignals(now)
 		case timerSchedule, timerSignal:
