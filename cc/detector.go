@@ -27,9 +27,12 @@ const (
 // detector finds shared bottlenecks by RFC 8382, and earlier by marks where
 // there are some.
 //
-// RFC 8382 compares statistics: two bottlenecks that are alike, as parallel
-// links are, look like one to it. So a pair counts as grouped only if the mean
-// delays of the intervals rise and fall together, too.
+// RFC 8382 compares statistics. Two bottlenecks that are alike, as parallel
+// links are, look like one to it; two subflows of one queue with a few windows
+// in it often differ by more than its thresholds. So the mean delays of the
+// intervals are also correlated, which is our own addition: a pair that
+// traverses bottlenecks is grouped if its delays move together closely, whatever
+// the groups, and if it is in one group at least loosely.
 type detector struct {
 	flows   []*watched
 	sbdAt   time.Duration // when the present interval began; 0 = not yet
@@ -145,7 +148,7 @@ func (d *detector) endInterval() bool {
 			}
 			p := &w.pairs[j]
 			p.verdicts <<= 1
-			if g := of(&w.sbd); g >= 0 && g == of(&o.sbd) && w.sbd.moves(&o.sbd) {
+			if w.sbd.shares(&o.sbd, of(&w.sbd), of(&o.sbd)) {
 				p.verdicts |= 1
 			}
 			p.known = min(p.known+1, sbdMemory)

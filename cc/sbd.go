@@ -150,14 +150,22 @@ func (f *sbdFlow) crosses(mean float64) bool {
 	return !first
 }
 
-// sbdMoves is the correlation beyond which mean delays move together.
-const sbdMoves = 0.5
+// Correlations beyond which mean delays move together.
+const (
+	sbdLoosely = 0.5
+	sbdClosely = 0.8
+)
 
-// moves reports whether the mean delays of two flows rise and fall together.
-func (f *sbdFlow) moves(o *sbdFlow) bool {
-	return correlation(min(sbdM, f.count, o.count), func(i int) (float64, float64) {
+// shares reports whether two flows are held to share a bottleneck, given the
+// groups that they are in, -1 being none.
+func (f *sbdFlow) shares(o *sbdFlow, group, other int) bool {
+	if group < 0 || other < 0 {
+		return false
+	}
+	r := correlation(min(sbdM, f.count, o.count), func(i int) (float64, float64) {
 		return f.ago(i).mean, o.ago(i).mean
-	}) > sbdMoves
+	})
+	return r > sbdClosely || group == other && r > sbdLoosely
 }
 
 // congested is step 1 of the grouping (Section 3.3.1).

@@ -62,6 +62,7 @@ type View struct {
 	Unacked    int64 // bytes from Acked to Sent
 	SendWindow int64 // bytes beyond Sent that the peer's window allows
 	SendBuffer int64 // bytes that the send buffer may hold now
+	BufferMax  int64 // bytes that it may grow to
 	FlowSize   int64 // bytes of the whole flow, declared or learnt; 0 unknown
 	Hint       int64 // what the application told the policy; 0 unless it did
 

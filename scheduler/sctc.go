@@ -3,6 +3,7 @@ package scheduler
 import (
 	"math"
 	"math/bits"
+	"time"
 )
 
 // Reasons of sctc.
@@ -41,12 +42,15 @@ type SCTCConfig struct {
 // sctc is SCTC, synchronous completion transmission scheduling (Feng and Chen):
 // as long as the subflows can't take all that waits, rate decides; the tail
 // goes where it ends soonest, so that all end at about the same time.
-type sctc struct{ cfg SCTCConfig }
+type sctc struct {
+	cfg    SCTCConfig
+	rounds [MaxSubflows]round // of each subflow, for the decision being made
+}
 
 // SCTC makes schedulers that read SCTC as the configuration says. The names
 // "sctc-literal", "sctc-planned" and "sctc-optimal" are its modes with whole
 // windows.
-func SCTC(cfg SCTCConfig) Factory { return func() Scheduler { return &sctc{cfg} } }
+func SCTC(cfg SCTCConfig) Factory { return func() Scheduler { return &sctc{cfg: cfg} } }
 
 func (t *sctc) Pick(v *View) Decision {
 	set, d, done := v.forFresh()
@@ -65,7 +69,7 @@ func (t *sctc) Pick(v *View) Decision {
 	case tail && t.cfg.Mode == SCTCLiteral:
 		return v.leastRTT(set, ReasonSooner)
 	case tail || t.cfg.Mode == SCTCOptimal:
-		return v.synchronous(set, free, waiting)
+		return t.synchronous(v, set, free, waiting)
 	}
 	best, _ := v.least(free, func(i int) float64 { return -t.rate(&v.Subflows[i]) })
 	return Decision{Send: 1 << best, Bytes: v.Subflows[best].Room, Reason: ReasonRate}
@@ -80,19 +84,18 @@ func (t *sctc) rate(s *Subflow) float64 {
 
 // synchronous gives out the waiting segments by rule (7) and sends on the
 // fastest of the subflows with room to which any fell.
-func (v *View) synchronous(set, free uint64, waiting int64) Decision {
-	var rounds [MaxSubflows]round
+func (t *sctc) synchronous(v *View, set, free uint64, waiting int64) Decision {
+	rounds := &t.rounds
 	for rest := set; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
 		s := &v.Subflows[i]
 		r := &rounds[i]
-		r.window = int64(max(s.Cwnd/s.segment(), 1))
-		r.rtt = s.rtt().Seconds()
+		*r = round{window: int64(max(s.Cwnd/s.segment(), 1)), rtt: float64(s.rtt()) / float64(time.Second)}
 		if r.first = s.segments(int64(s.Room)); r.first == 0 {
 			r.first, r.start = r.window, v.untilRoom(i).Seconds()
 		}
 	}
-	giveOut(&rounds, set, waiting)
+	giveOut(rounds, set, waiting)
 	given := uint64(0)
 	for rest := free; rest != 0; rest &= rest - 1 {
 		if i := bits.TrailingZeros64(rest); rounds[i].given > 0 {

@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/gomptcp/gomptcp/internal/host"
@@ -87,6 +88,13 @@ type heldCommand struct {
 	pathmgr.Command
 }
 
+// holds reports whether the subflow that c opens is being held back already.
+func (s *spread) holds(c pathmgr.Command) bool {
+	return slices.ContainsFunc(s.held, func(h heldCommand) bool {
+		return h.Local.Addr() == c.Local.Addr() && h.Remote == c.Remote
+	})
+}
+
 // Handle implements pathmgr.Policy.
 func (s *spread) Handle(v *pathmgr.View, e pathmgr.Event, cmds []pathmgr.Command) []pathmgr.Command {
 	from := len(cmds)
@@ -100,6 +108,9 @@ func (s *spread) Handle(v *pathmgr.View, e pathmgr.Event, cmds []pathmgr.Command
 		if c.Verb != pathmgr.OpenSubflow {
 			out = append(out, c)
 			continue
+		}
+		if s.holds(c) {
+			continue // asked for again, as it was not seen to begin
 		}
 		at += time.Duration(s.rng.Int64N(int64(s.most) + 1))
 		s.held = append(s.held, heldCommand{at, c})

@@ -94,6 +94,9 @@ func (r *Results) Samples(name, key string) []float64 {
 type Report struct {
 	Metrics []*Metric
 	Figures []figure.Panel
+	// Cover is how many panels, from the first on, are also written by
+	// themselves, as NAME.cover.svg; 0 = none.
+	Cover int
 
 	clocked bool
 }

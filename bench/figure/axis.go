@@ -10,6 +10,8 @@ type Axis struct {
 	Label    string
 	Log      bool    // logarithmic; values of 0 and less are left out
 	Min, Max float64 // both 0 = from what is drawn
+
+	tight bool // ends where the values do, not at a tick
 }
 
 // scale maps values to places.
@@ -38,7 +40,7 @@ func (a Axis) fit(lo, hi, from, to float64, ticks int) scale {
 	}
 	step := niceStep((hi - lo) / float64(ticks))
 	s.min, s.max = lo, hi
-	if a.Min == 0 && a.Max == 0 {
+	if a.Min == 0 && a.Max == 0 && !a.tight {
 		s.min, s.max = math.Floor(lo/step+1e-9)*step, math.Ceil(hi/step-1e-9)*step
 	}
 	for i := math.Ceil(s.min/step - 1e-9); i*step <= s.max+step*1e-9; i++ {
@@ -83,6 +85,12 @@ func niceStep(x float64) float64 {
 		}
 	}
 	return 10 * p
+}
+
+// holds reports whether v lies within the scale.
+func (s *scale) holds(v float64) bool {
+	slack := (s.max - s.min) * 1e-9
+	return v >= s.min-slack && v <= s.max+slack
 }
 
 // at returns the place of v, held within the scale. ok is false where there is

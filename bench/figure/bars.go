@@ -46,15 +46,15 @@ func (p *Bars) draw(c *canvas) float64 {
 	c.hatches(look)
 	slotWidth := (right - left) / float64(max(len(p.Groups), 1))
 	bar := slotWidth * 0.8 / float64(max(len(p.Series), 1))
-	tilt := p.tilted(slotWidth)
+	tilt := p.tilt(slotWidth)
 	for g, name := range p.Groups {
 		at := left + slotWidth*float64(g)
 		for i := range p.Series {
 			c.bar(&y, &p.Series[i], g, at+slotWidth*0.1+bar*float64(i), bar, look[i])
 		}
 		mid := at + slotWidth/2
-		if tilt {
-			c.addf("<text class=\"s\" text-anchor=\"end\" transform=\"translate(%s %s) rotate(-40)\">%s</text>", num(mid+4), num(y.from+13), html.EscapeString(name))
+		if tilt > 0 {
+			c.addf("<text class=\"s\" text-anchor=\"end\" transform=\"translate(%s %s) rotate(-%d)\">%s</text>", num(mid+4), num(y.from+13), tilt, html.EscapeString(name))
 		} else {
 			c.text(mid, y.from+16, "s", "middle", name)
 		}
@@ -66,25 +66,37 @@ func (p *Bars) draw(c *canvas) float64 {
 		}
 	}
 	bottom := 26.0
-	if tilt {
+	if tilt > 0 {
 		longest := 0
 		for _, g := range p.Groups {
 			longest = max(longest, len(g))
 		}
-		bottom = 24 + 4.4*float64(longest)
+		bottom = 24 + letter*float64(longest)*math.Sin(radians(tilt))
 	}
 	return top + plotHeight + bottom
 }
 
-// tilted reports whether the names of groups are too long to lie flat.
-func (p *Bars) tilted(width float64) bool {
+// tilt returns by how many degrees the names of groups are turned so that they
+// neither meet nor begin left of the panel; 0 where they can lie flat.
+func (p *Bars) tilt(width float64) int {
+	flat := true
 	for _, g := range p.Groups {
-		if float64(len(g))*6.6 > width {
-			return true
+		flat = flat && letter*float64(len(g)) < width
+	}
+	if flat {
+		return 0
+	}
+	degrees := 40
+	for i, g := range p.Groups {
+		end := left + width*(float64(i)+0.5)
+		for degrees < 80 && letter*float64(len(g))*math.Cos(radians(degrees)) > end {
+			degrees += 5
 		}
 	}
-	return false
+	return degrees
 }
+
+func radians(degrees int) float64 { return float64(degrees) * math.Pi / 180 }
 
 func (p *Bars) bounds() (lo, hi float64) {
 	lo, hi = 0, math.Inf(-1)

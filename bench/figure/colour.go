@@ -29,8 +29,8 @@ const slots = len(colours) * len(dashes)
 var known = [...][]string{
 	{
 		"default", "minrtt", "roundrobin", "sctc-planned", "sctc-optimal", "opportunistic-redundant", "tcp", "sctc-literal",
-		"fsfs", "blest", "ecf", "minrtt-plain", "redundant", "linux", "single", "daps",
-		"mptcp", "stms", "otias", "sttf", "dems", "qaware", "capacity", "jitter-aware",
+		"blest", "fsfs", "ecf", "minrtt-plain", "redundant", "linux", "single", "daps",
+		"stms", "otias", "sttf", "dems", "qaware", "capacity", "jitter-aware",
 		"weighted", "redundant-idle", "ada",
 	},
 	{
@@ -38,6 +38,7 @@ var known = [...][]string{
 		"coupled-bbr", "wvegas", "lia-exact", "mdtcp", "xmp", "ewtcp", "vegas", "lia-dctcp",
 		"coupled", "semicoupled",
 	},
+	{"mptcp"},
 }
 
 // slot returns the look that a name has in every figure.

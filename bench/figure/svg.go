@@ -83,6 +83,15 @@ func (c *canvas) text(x, y float64, class, anchor, s string) {
 	c.addf("<text x=\"%s\" y=\"%s\" class=\"%s\" text-anchor=\"%s\">%s</text>", num(x), num(y), class, anchor, html.EscapeString(s))
 }
 
+// letter is about the width of a small letter of a wide font.
+const letter = 7.2
+
+// centred writes a small text around x, or beside it where the panel ends.
+func (c *canvas) centred(x, y float64, s string) {
+	half := letter * float64(len(s)) / 2
+	c.text(min(max(x, half+2), Width-half-2), y, "s", "middle", s)
+}
+
 // head writes title and notes and returns the height they take. Lines break at
 // the panel's width.
 func (c *canvas) head(title, note string) float64 {
@@ -153,7 +162,7 @@ func (c *canvas) axes(x, y *scale, xAxis, yAxis Axis, xTicks bool) {
 		for _, v := range x.ticks {
 			p, _ := x.at(v)
 			c.addf("<path class=\"g\" d=\"M%s %sV%s\"/>", num(p), num(y.from), num(y.to))
-			c.text(p, y.from+16, "s", "middle", label(v))
+			c.centred(p, y.from+16, label(v))
 		}
 	}
 	c.addf("<path class=\"a\" d=\"M%s %sV%sH%s\"/>", num(left), num(y.to), num(y.from), num(right))

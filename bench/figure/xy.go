@@ -95,9 +95,14 @@ func (p *XY) draw(c *canvas) float64 {
 	}
 	stacked := p.sums()
 	loX, hiX, loY, hiY := p.bounds(stacked)
-	x := p.X.fit(loX, hiX, left, right, 6)
+	xAxis := p.X
+	xAxis.tight = true
+	x := xAxis.fit(loX, hiX, left, right, 6)
 	y := p.Y.fit(loY, hiY, top+height, top, 5)
 	for _, s := range p.Shades {
+		if s.To < x.min || s.From > x.max {
+			continue
+		}
 		from, _ := x.at(s.From)
 		to, _ := x.at(s.To)
 		c.addf("<rect class=\"sh\" x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\"/>", num(from), num(y.to), num(max(to-from, 1)), num(y.from-y.to))
@@ -152,17 +157,27 @@ func (p *XY) bounds(stacked [][]float64) (loX, hiX, loY, hiY float64) {
 			}
 		}
 	}
+	// Where the axis names its bounds, what lies beyond does not count.
+	hidden := func(x float64) bool {
+		return (p.X.Min != 0 || p.X.Max != 0) && (x < p.X.Min || x > p.X.Max)
+	}
 	point := func(x, y []float64) {
+		for i := range y {
+			if x == nil || !hidden(x[i]) {
+				see(&loY, &hiY, p.Y.Log, y[i:i+1])
+			}
+		}
 		see(&loX, &hiX, p.X.Log, x)
-		see(&loY, &hiY, p.Y.Log, y)
 	}
 	for i, l := range p.Stacks {
 		point(l.X, stacked[i])
 	}
 	for _, l := range p.Lines {
 		point(l.X, l.Y)
-		point(nil, l.Lo)
-		point(nil, l.Hi)
+		if len(l.Lo) > 0 && len(l.Hi) > 0 {
+			point(l.X, l.Lo)
+			point(l.X, l.Hi)
+		}
 	}
 	for _, q := range p.Points {
 		point(q.X, q.Y)
@@ -224,7 +239,7 @@ func trace(x, y *scale, xs, ys []float64, step bool) string {
 		px, okX := x.at(xs[i])
 		py, okY := y.at(ys[i])
 		switch {
-		case !okX || !okY:
+		case !okX || !okY || !x.holds(xs[i]):
 			begun = false
 			continue
 		case !begun:
@@ -247,7 +262,7 @@ func (c *canvas) line(x, y *scale, l *Line, slot int) {
 	}
 	for i := range l.X {
 		px, ok := x.at(l.X[i])
-		if !ok {
+		if !ok || !x.holds(l.X[i]) {
 			continue
 		}
 		if l.Lo != nil && l.Hi != nil {
@@ -272,7 +287,7 @@ func (c *canvas) points(x, y *scale, q *Points, slot int) {
 	for i := range q.X {
 		px, okX := x.at(q.X[i])
 		py, okY := y.at(q.Y[i])
-		if okX && okY {
+		if okX && okY && x.holds(q.X[i]) {
 			c.mark(px, py, q, slot)
 		}
 	}

@@ -38,6 +38,11 @@ func (r *runner) write(j *job) (*experiment.Result, *experiment.Report, error) {
 		return nil, nil, err
 	}
 	base := filepath.Join(r.options.out, j.file())
+	if rep.Cover > 0 {
+		if err := writeFile(base+".cover.svg", []byte(figure.Sheet(rep.Figures[:rep.Cover], 2))); err != nil {
+			return nil, nil, err
+		}
+	}
 	return res, rep, errors.Join(
 		writeFile(base+".json", append(object, '\n')),
 		writeFile(base+".csv", table(results)),

@@ -18,12 +18,11 @@ func (c *Conn) PollSegment(now mono.Time, seg *wire.Segment) bool {
 		}
 		worked := c.schedule(now)
 		c.advance(now)
-		n := len(c.flows)
+		n, window := len(c.flows), c.window()
 		for i := range n {
 			at := (c.cursor + i) % n
 			f := c.flows[at]
-			seg.Reset()
-			f.tcp.SetReceiveWindow(c.window())
+			f.tcp.SetReceiveWindow(window)
 			c.offerSYNData(f)
 			if r, ok := f.tcp.PollSegment(now, seg); ok {
 				c.cursor = at

@@ -251,32 +251,37 @@ func (c *Conn) fillView(now mono.Time, ask scheduler.Ask, lo, hi uint64) bool {
 	v.Unsent = int64(c.Unsent())
 	v.Unacked = int64(s.nxt - min(s.una, s.nxt))
 	v.SendWindow = int64(s.edge - min(s.nxt, s.edge))
-	v.SendBuffer = int64(s.buffer.limit)
+	v.SendBuffer, v.BufferMax = int64(s.buffer.limit), int64(s.buffer.ceiling)
 	v.FlowSize, v.Hint = c.flowSize, c.hint
 	v.Carried = 0
+	var rooms [scheduler.MaxSubflows]int
 	room := false
 	for _, f := range c.flows {
-		if !f.usable() || len(v.Subflows) == scheduler.MaxSubflows {
-			continue
+		if n := len(c.viewFlows); f.usable() && n < len(rooms) {
+			rooms[n] = f.tcp.Room(now, int(hi-lo))
+			room = room || rooms[n] > 0
+			c.viewFlows = append(c.viewFlows, f)
 		}
-		e := f.show(now, int(hi-lo))
-		if ask != scheduler.Fresh && f.out.carries(lo) {
-			v.Carried |= 1 << len(v.Subflows)
-		}
-		room = room || e.Room > 0
-		v.Subflows = append(v.Subflows, e)
-		c.viewFlows = append(c.viewFlows, f)
 	}
-	return room
+	if !room {
+		return false // the usual answer, which must cost little
+	}
+	for i, f := range c.viewFlows {
+		if ask != scheduler.Fresh && f.out.carries(lo) {
+			v.Carried |= 1 << i
+		}
+		v.Subflows = append(v.Subflows, f.show(rooms[i]))
+	}
+	return true
 }
 
-// show returns what the scheduler sees of a flow while so many bytes wait.
-func (f *flow) show(now mono.Time, waiting int) scheduler.Subflow {
+// show returns what the scheduler sees of a flow with so much room.
+func (f *flow) show(room int) scheduler.Subflow {
 	s := f.tcp.Snapshot()
 	return scheduler.Subflow{
 		ID: f.id, SRTT: s.SRTT, RTTVar: s.RTTVar, MinRTT: s.MinRTT,
 		Cwnd: s.Cwnd, Ssthresh: s.Ssthresh, InFlight: s.InFlight, Queued: s.Queued,
-		Room: f.tcp.Room(now, waiting), QueueRoom: f.tcp.QueueRoom(), MSS: s.MSS,
+		Room: room, QueueRoom: f.tcp.QueueRoom(), MSS: s.MSS,
 		PacingRate: s.PacingRate, DeliveryRate: s.DeliveryRate, LossRate: s.LossRate,
 		LastSend: s.LastSend.Duration(), OldestSend: s.OldestSend.Duration(), Reach: int64(f.runEnd),
 		Backup: f.standby(), Stale: f.stale, Recovering: s.Recovering,

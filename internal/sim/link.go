@@ -203,6 +203,9 @@ func (d *Direction) offer(p *packet) {
 	}
 	v := d.model.Offer(s.now, size, p.ecn == wire.ECT0 || p.ecn == wire.ECT1)
 	d.stats.Drops[v.Drop]++
+	if v.Drop == link.Delivered || v.Drop == link.DropLoss {
+		s.count++ // it leaves the queue
+	}
 	if v.Drop != link.Delivered {
 		d.queue.unpush()
 		return

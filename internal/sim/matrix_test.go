@@ -75,7 +75,10 @@ func newCell(at position, inside sim.End) *cell {
 	if at == atJoin {
 		c.link = c.Links[1]
 	}
-	c.cfg = sim.TransferConfig{AB: 3 * mib, BA: 3 * mib, ConnA: sim.DefaultConn(), ConnB: sim.DefaultConn()}
+	// What is expected depends on which subflow carries the first bytes of each
+	// side.
+	conn := sim.ConnWith("minrtt-plain", "", "")
+	c.cfg = sim.TransferConfig{AB: 3 * mib, BA: 3 * mib, ConnA: conn, ConnB: conn}
 	return c
 }
 

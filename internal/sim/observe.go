@@ -19,27 +19,32 @@ type Observer interface {
 	Event(c *Conn, e mpconn.Event)
 }
 
-// Observe sets who is told; nil is nobody. It must come before the first
-// connection.
-func (s *Sim) Observe(o Observer) { s.observer = o }
+// Observe adds somebody who is told. It must come before the first connection.
+func (s *Sim) Observe(o Observer) { s.observers = append(s.observers, o) }
 
-// observed prepares a new connection for the observer.
+// observed prepares a new connection for the observers.
 func (c *Conn) observed() {
-	if o := c.node.sim.observer; o != nil {
-		c.ObservePlacements(func(_ mono.Time, p mpconn.Placement) { o.Placed(c, p) })
+	all := c.node.sim.observers
+	if len(all) == 0 {
+		return
 	}
+	c.ObservePlacements(func(_ mono.Time, p mpconn.Placement) {
+		for _, o := range all {
+			o.Placed(c, p)
+		}
+	})
 }
 
 func (c *Conn) sent(seg *wire.Segment) {
 	c.watch.sent(seg)
-	if o := c.node.sim.observer; o != nil {
+	for _, o := range c.node.sim.observers {
 		o.Sent(c, seg)
 	}
 }
 
 func (c *Conn) received(seg *wire.Segment) {
 	c.watch.received(seg)
-	if o := c.node.sim.observer; o != nil {
+	for _, o := range c.node.sim.observers {
 		o.Received(c, seg)
 	}
 }
@@ -50,8 +55,10 @@ func (s *Sim) observeEvents(other func(mono.Time, *host.Conn, mpconn.Event)) fun
 		if other != nil {
 			other(now, hc, e)
 		}
-		if c, ok := hc.User.(*Conn); ok && s.observer != nil {
-			s.observer.Event(c, e)
+		if c, ok := hc.User.(*Conn); ok {
+			for _, o := range s.observers {
+				o.Event(c, e)
+			}
 		}
 	}
 }

@@ -25,15 +25,15 @@ type Sim struct {
 	seed    uint64
 	streams uint64 // random sources given out
 
-	fast     bool // see NewFast
-	alloc    stream.Allocator
-	count    uint64 // see Events
-	nodes    []*Node
-	routers  []*Router
-	links    []*Link
-	trace    trace
-	capture  *Capture
-	observer Observer // nil = nobody
+	fast      bool // see NewFast
+	alloc     stream.Allocator
+	count     uint64 // see Events
+	nodes     []*Node
+	routers   []*Router
+	links     []*Link
+	trace     trace
+	capture   *Capture
+	observers []Observer
 
 	violations []string
 }
@@ -68,8 +68,8 @@ func (s *Sim) Fast() bool { return s.fast }
 func (s *Sim) Links() []*Link { return s.links }
 
 // Events returns how much the simulation has done: arrivals of packets at a
-// link and at its end, timers of hosts and connections, and steps of the
-// scenario.
+// link, departures from its queue, which the link's model foresees, and
+// arrivals at its end; timers of hosts and connections; steps of the scenario.
 func (s *Sim) Events() uint64 { return s.count }
 
 // Now returns the time of the current event.

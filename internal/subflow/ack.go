@@ -182,9 +182,11 @@ func (s *Subflow) control(a *ack) {
 // oneWayDelay returns how much longer than the fastest so far our data took
 // to be acknowledged one way, by the difference of both clocks, plus one tick
 // so that it is never 0 when it is known. It assumes that the peer's clock
-// ticks once a millisecond, too.
-func (s *Subflow) oneWayDelay(seg *wire.Segment) time.Duration {
-	if seg == nil || !s.ts.on || seg.Has&wire.OptTimestamps == 0 {
+// ticks once a millisecond, too. While there are holes ACKs echo the timestamp
+// of what came before them (RFC 7323, Section 4.2), which says nothing.
+func (s *Subflow) oneWayDelay(a *ack) time.Duration {
+	seg := a.seg
+	if !a.advanced || a.repaired || a.sacked > 0 || s.rec.phase != phaseOpen || !s.ts.on || seg.Has&wire.OptTimestamps == 0 {
 		return 0
 	}
 	d := int32(seg.TSVal - seg.TSEcr)
@@ -197,7 +199,7 @@ func (s *Subflow) oneWayDelay(seg *wire.Segment) time.Duration {
 // sample fills what controllers want to know into memory that is reused.
 func (s *Subflow) sample(a *ack) *cc.Sample {
 	s.shown = cc.Sample{
-		Now: a.now.Duration(), RTT: a.rtt, SRTT: s.rtt.srtt, MinRTT: s.rtt.min, OneWayDelay: s.oneWayDelay(a.seg),
+		Now: a.now.Duration(), RTT: a.rtt, SRTT: s.rtt.srtt, MinRTT: s.rtt.min, OneWayDelay: s.oneWayDelay(a),
 		MSS: s.snd.mss, Acked: a.acked, Delivered: a.delivered, Lost: s.rate.untold,
 		InFlight: s.pipe(), Unsent: s.snd.queued() + s.snd.waiting,
 		DeliveryRate: a.rate, AppLimited: a.limited, ECN: s.ecn.sends(),

@@ -24,6 +24,7 @@ const (
 // Close sends FIN behind everything pushed. The peer may go on sending, but
 // FIN-WAIT-2 ends after Config.FinWait2 without payload.
 func (s *Subflow) Close(now mono.Time) {
+	s.stir()
 	s.snd.half = false
 	s.finish(now)
 	if s.state == StateFinWait2 {
@@ -34,6 +35,7 @@ func (s *Subflow) Close(now mono.Time) {
 // CloseWrite is Close for a connection that will go on receiving:
 // FIN-WAIT-2 lasts until the peer's FIN, or a later Close.
 func (s *Subflow) CloseWrite(now mono.Time) {
+	s.stir()
 	if s.snd.fin == 0 {
 		s.snd.half = true
 	}
@@ -64,6 +66,7 @@ func (s *Subflow) FINAcked() bool { return s.snd.fin != 0 && s.snd.una > s.snd.f
 // Abort enters CLOSED. If the peer's numbers are known, the next PollSegment
 // gives a RST (RFC 9293, Section 3.10.5).
 func (s *Subflow) Abort(_ mono.Time) {
+	s.stir()
 	switch {
 	case s.state.over():
 		return

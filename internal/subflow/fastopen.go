@@ -57,7 +57,10 @@ func (s *Subflow) FastOpened() FastOpened { return s.fast.done }
 // OfferSYNData tells how many bytes the connection has that may go along with
 // the SYN, from the first one on. The Range of the SYN says how many do; they
 // count as never sent as far as the SYN/ACK does not acknowledge them.
-func (s *Subflow) OfferSYNData(n int) { s.fast.offered = n }
+func (s *Subflow) OfferSYNData(n int) {
+	s.stir()
+	s.fast.offered = n
+}
 
 // putFastOpen adds the fast open option to a SYN or SYN/ACK that has its other
 // options, and returns how many bytes of payload go along.

@@ -18,6 +18,7 @@ const (
 // HandleSegment takes a segment that arrived. If it keeps the payload it takes
 // seg.Owner and sets it nil; it may shorten seg.Payload.
 func (s *Subflow) HandleSegment(now mono.Time, seg *wire.Segment) Verdict {
+	s.stir()
 	s.count.segsReceived++
 	switch s.state {
 	case StateClosed:

@@ -19,6 +19,7 @@ func (l *liveness) heard(now mono.Time) {
 
 // SetKeepAlive changes the keepalive.
 func (s *Subflow) SetKeepAlive(now mono.Time, k KeepAlive) {
+	s.stir()
 	s.cfg.KeepAlive = k.withDefaults()
 	if s.state.Synchronized() && !s.state.over() {
 		s.setKeepAlive(now)
@@ -27,6 +28,7 @@ func (s *Subflow) SetKeepAlive(now mono.Time, k KeepAlive) {
 
 // Probe asks the peer for an ACK, to find out whether the path works.
 func (s *Subflow) Probe() {
+	s.stir()
 	if s.state.Synchronized() && !s.state.over() {
 		s.alive.probe = true
 	}

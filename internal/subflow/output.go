@@ -20,11 +20,19 @@ type Range struct {
 // be lost, a probe, an ACK. Only a SYN with FastOpen has a Range of payload.
 func (s *Subflow) PollSegment(now mono.Time, seg *wire.Segment) (r Range, ok bool) {
 	seg.Reset()
+	if s.still {
+		return r, false
+	}
 	if r, ok = s.poll(now, seg); ok {
 		s.count.segsSent++
 	}
+	s.still = !ok && len(s.events) == 0
 	return r, ok
 }
+
+// stir makes the next poll look for something to send. Whatever may give the
+// subflow something does so: each input, timeout and verb.
+func (s *Subflow) stir() { s.still = false }
 
 func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 	if s.pollReset(now, seg) {
@@ -334,6 +342,7 @@ func (s *Subflow) putACK(now mono.Time, seg *wire.Segment, room int) {
 // for the connection, and reports whether it could: the state must be a
 // synchronized one and the room there. It counts as the ACK that was due.
 func (s *Subflow) ForceAck(now mono.Time, seg *wire.Segment, room int) bool {
+	s.stir()
 	seg.Reset()
 	if !s.state.Synchronized() || room > maxOptionsLen-s.optionsLen() {
 		return false

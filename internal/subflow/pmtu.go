@@ -43,6 +43,7 @@ func (s *Subflow) sentHere(quoted seq.SSN) (relSSN, bool) {
 // attempt to avoid eliciting more such messages in the near future."
 // Retransmission is at once and without a reaction of congestion control.
 func (s *Subflow) HandlePacketTooBig(now mono.Time, quoted seq.SSN, mtu int) {
+	s.stir()
 	num, ok := s.sentHere(quoted)
 	if !ok || s.state.over() {
 		return
@@ -76,6 +77,7 @@ func (s *Subflow) HandlePacketTooBig(now mono.Time, quoted seq.SSN, mtu int) {
 // connection (MUST-56)"; if nothing gets through they are given as the reason
 // at the end.
 func (s *Subflow) HandleUnreachable(now mono.Time, quoted seq.SSN, hard bool) {
+	s.stir()
 	if _, ok := s.sentHere(quoted); !ok || s.state.over() {
 		return
 	}

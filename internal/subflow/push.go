@@ -80,6 +80,7 @@ func (s *Subflow) Push(now mono.Time, n int) {
 
 // Extend adds n bytes to the last Push. It panics unless CanSend.
 func (s *Subflow) Extend(_ mono.Time, n int) {
+	s.stir()
 	if n <= 0 {
 		return
 	}

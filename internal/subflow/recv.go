@@ -80,6 +80,7 @@ func (s *Subflow) PeerClosed() bool {
 
 // RequestAck makes an ACK due at once, for a window update or an option.
 func (s *Subflow) RequestAck() {
+	s.stir()
 	if s.state.Synchronized() && !s.state.over() {
 		s.rcv.due = ackNow
 	}

@@ -181,6 +181,10 @@ type Subflow struct {
 	events  []Event
 	count   counters
 
+	// still says that nothing has happened since the last poll found nothing to
+	// send, so that the next one need not look.
+	still bool
+
 	unreachable bool // the network said so and nothing was acknowledged since
 }
 
@@ -244,6 +248,7 @@ func (s *Subflow) RTO() time.Duration { return s.rtt.timeout() }
 
 // SetRoom changes what is kept free for the connection's options.
 func (s *Subflow) SetRoom(r Room) {
+	s.stir()
 	s.cfg.Room = r.clamp()
 	s.updateMSS()
 }
@@ -256,7 +261,10 @@ func (s *Subflow) SetController(ctl cc.Controller) {
 }
 
 // SetNagle turns the Nagle algorithm on or off.
-func (s *Subflow) SetNagle(on bool) { s.cfg.Nagle = on }
+func (s *Subflow) SetNagle(on bool) {
+	s.stir()
+	s.cfg.Nagle = on
+}
 
 // drop counts a segment, or a part of one, as ignored.
 func (s *Subflow) drop(r reason.Drop) Verdict {

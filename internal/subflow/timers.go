@@ -23,6 +23,7 @@ func (s *Subflow) Deadline() mono.Time { return s.timers.Next() }
 // HandleTimeout acts on every timer that has expired at now. Every action
 // stops its timer or moves it behind now.
 func (s *Subflow) HandleTimeout(now mono.Time) {
+	s.stir()
 	for {
 		k, ok := s.timers.Expired(now)
 		if !ok {

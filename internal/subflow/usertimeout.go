@@ -8,6 +8,7 @@ import (
 
 // SetUserTimeout changes Config.UserTimeout; 0 = none.
 func (s *Subflow) SetUserTimeout(now mono.Time, d time.Duration) {
+	s.stir()
 	s.cfg.UserTimeout = max(d, 0)
 	s.timers.Stop(timerUser)
 	if s.snd.nxt > s.snd.una && !s.state.over() {

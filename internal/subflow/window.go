@@ -45,6 +45,7 @@ func (s *Subflow) restart(now mono.Time) {
 // bound grows back as the window would: by what is acknowledged in slow start,
 // otherwise by a segment a round trip.
 func (s *Subflow) Penalise() {
+	s.stir()
 	st := s.ctl.State()
 	s.rec.ceiling, s.rec.creeps = max(s.cwnd()/2, s.snd.mss), st.Cwnd >= st.Ssthresh
 }
@@ -68,9 +69,13 @@ func (s *Subflow) raiseCeiling(acked int) {
 // queued and what must be sent again, in full segments unless it is all that
 // waits. It is 0 while silly-window avoidance or Nagle's algorithm say so.
 func (s *Subflow) Room(now mono.Time, waiting int) int {
-	s.snd.waiting = max(waiting, 0)
+	waiting = max(waiting, 0)
+	if s.snd.refused || (waiting > 0) != (s.snd.waiting > 0) {
+		s.stir()
+	}
+	s.snd.waiting = waiting
 	s.snd.refused = false
-	if waiting <= 0 || !s.CanSend() {
+	if waiting == 0 || !s.CanSend() {
 		return 0
 	}
 	s.restart(now)
@@ -135,6 +140,7 @@ func (s *Subflow) silly(n int) bool {
 // a window is closed, this subflow's or its own. While it has, and nothing is
 // in flight whose ACK would tell of a change, the window is probed.
 func (s *Subflow) SetBlocked(now mono.Time, blocked bool) {
+	s.stir()
 	s.snd.blocked = blocked && s.CanSend()
 	s.setPersist(now)
 }

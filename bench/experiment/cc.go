@@ -1,0 +1,115 @@
+package experiment
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/gomptcp/gomptcp/bench/figure"
+	"github.com/gomptcp/gomptcp/cc"
+)
+
+func init() {
+	Register(Experiment{
+		Name:    "cc",
+		Summary: "every congestion control: fairness, pooling, loss, a path that slows down, queues that mark",
+		Source:  "RFC 6356, Section 2 (goals); Khalili et al., CoNEXT 2012 (pooling); RFC 8257 (marking); RFC 8382 (shared bottlenecks); Mathis et al., CCR 1997 (Reno)",
+		Plan:    planCC,
+		Reduce:  reduceCC,
+	})
+}
+
+// ccTrials are the networks that every congestion control is tried on.
+var ccTrials = []struct {
+	name string
+	run  func(u *Unit, name string, warm, d time.Duration) error
+	warm [2]int // seconds, of a quick and a full run
+	long [2]int
+}{
+	{"fair", ccFair, [2]int{2, 20}, [2]int{6, 100}},
+	{"pool", ccPool, [2]int{2, 20}, [2]int{4, 60}},
+	{"half", ccHalf, [2]int{3, 10}, [2]int{3, 5}},
+	{"lossy", ccLossy, [2]int{1, 3}, [2]int{1, 10}},
+}
+
+// marking are the controls that live on marks.
+var ccMarking = []string{"dctcp", "xmp", "mdtcp", "lia-dctcp", "mptcpd"}
+
+func planCC(o Options) Plan {
+	p := Plan{Params: map[string]any{"overhead bytes": ethernet, "controls": cc.Names()}}
+	seconds := func(s [2]int) time.Duration { return time.Duration(Pick(o, s[0], s[1])) * time.Second }
+	for _, name := range cc.Names() {
+		for _, t := range ccTrials {
+			if o.Quick && !slices.Contains([]string{"cubic", "olia", "bbr", "default"}, name) {
+				continue
+			}
+			p.Cases = append(p.Cases, Case{t.name + " " + name, func(u *Unit) error {
+				return t.run(u, name, seconds(t.warm), seconds(t.long))
+			}})
+		}
+	}
+	for _, name := range ccMarking {
+		p.Cases = append(p.Cases, Case{"marks " + name, func(u *Unit) error {
+			return ccMarks(u, name, 50*time.Millisecond, Pick[time.Duration](o, 50, 500)*time.Millisecond)
+		}})
+	}
+	add := func(name string, run func(u *Unit) error) { p.Cases = append(p.Cases, Case{name, run}) }
+	long := Pick[time.Duration](o, 60, 300) * time.Second
+	add("reno every", func(u *Unit) error { return ccSaw(u, 0, 20*time.Second, long) })
+	add("reno random", func(u *Unit) error { return ccSaw(u, 1e-3, 20*time.Second, long) })
+	long = Pick[time.Duration](o, 10, 100) * time.Second
+	add("shared one", func(u *Unit) error { return ccShared(u, 1, long) })
+	add("shared two", func(u *Unit) error { return ccShared(u, 2, long) })
+	return p
+}
+
+func reduceCC(r *Results, rep *Report) {
+	has := func(name string) bool {
+		return slices.ContainsFunc(r.Plan.Cases, func(c Case) bool { return c.Name == name })
+	}
+	metric := func(trial, key, unit, name string) *Metric {
+		return rep.Metric(key+" "+name, unit, r.Values(trial+" "+name, key))
+	}
+	bars := figure.Bars{
+		Title: "Congestion controls", Note: "Shares of what framing allows, but for fairness: goodput of two subflows over that of a Reno in the same queue. Mean and 95 % interval over the seeds",
+		Y: figure.Axis{Label: "ratio"}, Groups: []string{"fairness", "pooling", "after halving", "lossy links"}, Refs: []figure.Ref{{Y: 1, Label: "1"}},
+	}
+	for _, name := range cc.Names() {
+		if !has("fair " + name) {
+			continue
+		}
+		fair := metric("fair", "fairness", "", name)
+		switch name {
+		case "lia", "lia-exact", "olia", "balia", "ewtcp":
+			fair.Between(.8, 1.3)
+		case "reno":
+			fair.Between(1.6, 2.4)
+		}
+		pool := metric("pool", "pooling", "", name)
+		if name == "olia" || name == "balia" {
+			pool.AtLeast(.85)
+		}
+		metric("pool", "pooling tcp", "", name)
+		metric("half", "after halving", "", name)
+		lossy := metric("lossy", "lossy", "", name)
+		if name == "bbr" {
+			lossy.AtLeast(.8)
+		}
+		bars.Series = append(bars.Series, BarsOf(name, [][]float64{
+			r.Values("fair "+name, "fairness"), r.Values("pool "+name, "pooling"),
+			r.Values("half "+name, "after halving"), r.Values("lossy "+name, "lossy"),
+		}))
+	}
+	rep.Figure(&bars)
+	for _, name := range ccMarking {
+		use, queue := metric("marks", "utilisation", "", name), metric("marks", "queue", "packets", name)
+		if name != "lia-dctcp" {
+			use.AtLeast(.95)
+			queue.AtMost(25)
+		}
+	}
+	metric("reno", "window", "segments", "every").Paper(math.Sqrt(1.5 / 1e-3)).Within(.1)
+	metric("reno", "window", "segments", "random").Paper(1.31 / math.Sqrt(1e-3)).Within(.1)
+	metric("shared", "grouped", "of verdicts", "one").AtLeast(.9)
+	metric("shared", "grouped", "of verdicts", "two").AtMost(.1)
+}
