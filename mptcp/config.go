@@ -80,6 +80,10 @@ type Config struct {
 	// comes to nothing, it is sent again in the ordinary way, and other dials are
 	// ordinary ones for a minute or more.
 	//
+	// Linux (6.18) gains nothing from MPTCP and a fast open together: as a server
+	// it holds an answer back that is ready before the third ACK, and as a client
+	// it goes on with plain TCP after such an answer.
+	//
 	// A listener gives connections to Accept, with their first bytes, before the
 	// peer's address is proven by more than the cookie; half as many as Backlog
 	// says may be in that state.

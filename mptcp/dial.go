@@ -53,7 +53,7 @@ func (d *Dialer) Dial(network, address string) (net.Conn, error) {
 // It returns a *Conn as soon as the first subflow is established; further ones
 // are opened in the background. When ctx ends before, the attempt is given up;
 // after that ctx has no effect. With Config.FastOpen it may return at once,
-// before anything is sent.
+// before anything is sent to the first of the addresses.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := d.dial(ctx, network, address)
 	if err != nil {

@@ -154,6 +154,7 @@ func (h *Host) baseConfig(c *Conn) *mpconn.Config {
 		Alloc:           h.cfg.Alloc,
 		Path:            h.cfg.Path,
 		OwnAddr:         h.ownAddr,
+		LastResort:      h.lastResort,
 		ISS:             h.iss,
 		Rand:            h.cfg.Rand,
 		ReadBuffer:      c.cfg.ReadBuffer,
@@ -168,6 +169,11 @@ func (h *Host) baseConfig(c *Conn) *mpconn.Config {
 // ownAddr reports whether a is an address of the host.
 func (h *Host) ownAddr(a netip.Addr) bool {
 	return slices.ContainsFunc(h.cfg.Locals(), func(l pathmgr.Local) bool { return l.Addr == a })
+}
+
+// lastResort reports whether a is an address of a link for backup.
+func (h *Host) lastResort(a netip.Addr) bool {
+	return slices.ContainsFunc(h.cfg.Locals(), func(l pathmgr.Local) bool { return l.Addr == a && l.Backup })
 }
 
 // limits returns the bounds of the connection's subflows and addresses.

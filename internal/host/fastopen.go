@@ -121,12 +121,17 @@ func (h *Host) fastOpenFailed(now mono.Time, c *Conn) {
 
 // fastOpenEnded takes note of how a connection ended that c.FastOpened tells
 // more about: at a peer that never answered, or not any more after it had taken
-// data on the SYN, a fast open may be the reason.
+// data on the SYN, a fast open may be the reason. So it may be where the user had
+// less patience than it takes to send a SYN without option; whoever never has
+// more would not get through otherwise.
 func (h *Host) fastOpenEnded(now mono.Time, c *Conn, why reason.Close) {
 	o := c.FastOpened()
 	silent := why == reason.CloseTimeout || why == reason.CloseUnreachable
 	switch {
-	case !c.active || !o.Asked || !silent:
+	case !c.active || !o.Asked:
+	case !c.Connected() && why == reason.CloseLocalReset:
+		h.fastOpenFails.closed(now, c.service(), c.fastOpen, false)
+	case !silent:
 	case !c.Connected():
 		if o.Sent > 0 {
 			h.count(MIBTCPFastOpenActiveFail)

@@ -115,29 +115,38 @@ func TestFastOpenRemembersTheMSS(t *testing.T) {
 // replaced. A bad one is no sign that fast open does not work.
 func TestFastOpenCookieExpires(t *testing.T) {
 	l := fastLab(t)
-	cookie := func() wire.FastOpen {
+	// visit again and return how much was taken from the SYN, and its cookie.
+	again := func(why string) (int, wire.FastOpen) {
 		t.Helper()
-		c := l.dial(fastConfig(t), zeroPort, service)
-		c.Write(l.now, []byte("x"))
-		var seg wire.Segment
-		require.True(t, c.PollSegment(l.now, &seg))
-		c.Abort(l.now)
-		l.run()
-		return seg.FastOpen
+		taken := l.visit(why).Info().SYNData
+		var last wire.FastOpen
+		for _, seg := range l.client.sent {
+			if seg.Flags == wire.SYN && seg.Has&wire.OptFastOpen != 0 {
+				last = seg.FastOpen
+			}
+		}
+		return taken, last
 	}
-	first := cookie()
+	taken, first := again("the same slot")
+	require.Equal(t, 5, taken)
 	l.now = l.now.Add(key.FastOpenSlot)
-	require.Equal(t, 5, l.visit("the slot after").Info().SYNData)
-	second := cookie()
+	taken, old := again("the slot after")
+	require.Equal(t, 5, taken)
+	require.Equal(t, first, old)
+	taken, second := again("the cookie that came then")
+	require.Equal(t, 5, taken)
 	require.NotEqual(t, first, second)
 	l.now = l.now.Add(2 * key.FastOpenSlot)
-	require.Zero(t, l.visit("two slots after").Info().SYNData)
+	taken, old = again("two slots after")
+	require.Zero(t, taken)
+	require.Equal(t, second, old)
 	require.Equal(t, map[string]uint64{
-		"TCPFastOpenCookieReqd": 1, "TCPFastOpenPassive": 1, "TCPFastOpenPassiveFail": 1,
+		"TCPFastOpenCookieReqd": 1, "TCPFastOpenPassive": 3, "TCPFastOpenPassiveFail": 1,
 	}, l.server.fastMIB())
-	require.Equal(t, map[string]uint64{"TCPFastOpenActive": 1, "TCPFastOpenActiveFail": 1}, l.client.fastMIB())
-	require.NotEqual(t, second, cookie())
-	require.Equal(t, 5, l.visit("with the new cookie").Info().SYNData)
+	require.Equal(t, map[string]uint64{"TCPFastOpenActive": 3, "TCPFastOpenActiveFail": 1}, l.client.fastMIB())
+	taken, third := again("with the new cookie")
+	require.Equal(t, 5, taken)
+	require.NotEqual(t, second, third)
 }
 
 // The cookie of one address does not serve another.
@@ -259,6 +268,24 @@ func TestFastOpenSilence(t *testing.T) {
 			require.False(t, l.dial(fastConfig(t), zeroPort, service).Held())
 		})
 	}
+}
+
+// Who gives up before a SYN without the option is sent must get through next
+// time.
+func TestFastOpenImpatience(t *testing.T) {
+	l := newLab(t, host.Config{})
+	l.now = 1 << 45
+	l.listen(fastConfig(t), 0)
+	l.lost = func(seg *wire.Segment) bool { return seg.Has&wire.OptFastOpen != 0 }
+	try := func() *host.Conn {
+		c := l.dial(fastConfig(t), zeroPort, service)
+		l.advance(500 * time.Millisecond)
+		c.Abort(l.now)
+		l.run()
+		return c
+	}
+	require.False(t, try().Connected())
+	require.True(t, try().Connected())
 }
 
 // PendingFastOpenRequests is bounded; those that were reset count on for a while.

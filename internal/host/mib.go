@@ -39,7 +39,7 @@ const (
 	MIBInfiniteMapRx
 	MIBDataCsumErr   // DSS checksums that did not hold
 	MIBNoDSSInWindow // mappings outside the window
-	MIBAddAddr       // addresses that peers announced
+	MIBAddAddr       // as they arrive, if their HMAC verifies
 	MIBAddAddrTx
 	MIBEchoAdd // as they arrive
 	MIBEchoAddTx
@@ -103,7 +103,7 @@ type tally struct {
 type seen struct {
 	reinjected, checksums uint64 // bytes, errors
 	mapping, dataWindow   uint64 // drops
-	joins                 uint64 // answered
+	joins, announcements  uint64 // answered, received
 }
 
 func (t *tally) add(m MIB, n uint64) {
@@ -211,6 +211,7 @@ func (t *tally) totals(s *mpconn.Stats) {
 		t.count(MIBNoDSSInWindow, s.Drops[reason.DropDataWindow], &t.seen.dataWindow)
 	}
 	t.count(MIBMPJoinSynAckRx, s.JoinsAnswered, &t.seen.joins)
+	t.count(MIBAddAddr, s.Announcements, &t.seen.announcements)
 }
 
 // count adds what a total has grown by since it was seen.
@@ -267,8 +268,6 @@ func (h *Host) countEvent(c *Conn, e *mpconn.Event, joined bool) {
 		case e.Reset != reason.ResetUnspecified:
 			h.count(MIBMPRstRx)
 		}
-	case mpconn.EventAddrAnnounced:
-		h.count(MIBAddAddr)
 	case mpconn.EventAddrWithdrawn:
 		h.count(MIBRmAddr)
 	case mpconn.EventClosed:

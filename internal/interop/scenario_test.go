@@ -3,6 +3,7 @@
 package interop
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,15 +41,21 @@ type scenario struct {
 	backup    int      // link that our host uses as a last resort; 0 = none
 	addresses int      // of the kernel, those beyond our links on its loopback; 0 = one a link
 	shape     netstack.Shape
-	limits    string   // of the kernel: subflows, addresses accepted; "" = "8 8"
-	endpoints []string // of the kernel: number and flags
-	sysctl    []string // of the kernel: net.mptcp.name=value
+	corrupt   int                // link on which a byte of payload is changed; 0 = none
+	toUs      bool               // in this direction, else in the other
+	limits    string             // of the kernel: subflows, addresses accepted; "" = "8 8"
+	endpoints []string           // of the kernel: number and flags
+	sysctl    []string           // of the kernel: name=value
+	before    func(t *testing.T) // what else is to be done first
 	config    mptcp.Config
-	backlog   int // of our listener
+	backlog   int          // of our listener
+	listening func(r *rig) // what happens once it listens
 
+	amount  int64 // of bytes that cross in each direction; 0 = 1 MiB
 	steps   []step
-	more    []string // counters that may be more than wanted
-	capture bool     // tshark judges what crossed the links
+	after   func(t *testing.T, s *session) // what must be at the end
+	more    []string                       // counters that may be more than wanted
+	capture bool                           // tshark judges what crossed the links
 }
 
 // step is something that happens, and what comes of it.
@@ -136,7 +143,7 @@ var watched = []string{
 }
 
 // patience is how long a count may take to be reached.
-const patience = 10 * time.Second
+const patience = 20 * time.Second
 
 // differences names the watched counters of both sides that are not as wanted.
 func (s *session) differences(t *testing.T, want counted) string {
@@ -177,28 +184,30 @@ func (s *session) await(t *testing.T, want counted, subflows int) {
 	require.FailNow(t, wrong)
 }
 
-// amount is what crosses in each direction of a scenario.
-const amount = mebi
-
 // quick is the shape of links whose speed is of no interest.
 var quick = netstack.Shape{Rate: 100e6, Delay: time.Millisecond, QueueBytes: mebi}
 
 // play runs scenarios, several at a time.
 func play(t *testing.T, scenarios []scenario) {
 	for _, sc := range scenarios {
-		role := "we serve"
-		if sc.kernel == server {
-			role = "kernel serves"
-		}
-		t.Run(sc.name+", "+role, func(t *testing.T) {
+		t.Run(sc.title(), func(t *testing.T) {
 			t.Parallel()
 			isolated(t, time.Minute, sc.run)
 		})
 	}
 }
 
+// title is a scenario's name with who is who.
+func (sc *scenario) title() string {
+	if sc.kernel == server {
+		return sc.name + ", kernel serves"
+	}
+	return sc.name + ", we serve"
+}
+
 func (sc *scenario) run(t *testing.T) {
 	r := sc.build(t)
+	amount := cmp.Or(sc.amount, mebi)
 	s := &session{rig: r, scenario: sc}
 	var total counted
 	var theirs halfCloser // the client's end
@@ -210,6 +219,9 @@ func (sc *scenario) run(t *testing.T) {
 	} else {
 		var taken <-chan *mptcp.Conn
 		taken, done = r.serveWith(t, &mptcp.ListenConfig{Config: &sc.config, Backlog: sc.backlog}, amount)
+		if sc.listening != nil {
+			sc.listening(r)
+		}
 		theirs = kernelDial(t, true, at(r.family.addr(1, ours)))
 		s.conn = <-taken
 	}
@@ -230,6 +242,9 @@ func (sc *scenario) run(t *testing.T) {
 	})
 	require.Empty(t, s.differences(t, total), "at the end")
 	require.Empty(t, s.conn.Info().Fallback)
+	if sc.after != nil {
+		sc.after(t, s)
+	}
 	logCounters(t, kernelCounters(t))
 	if sc.capture {
 		require.NoError(t, r.host.Close())
@@ -249,11 +264,11 @@ func (sc *scenario) build(t *testing.T) *rig {
 	r.mesh = !sc.apart
 	families := append([]family{first}, sc.links...)
 	for i, f := range families {
-		shape := sc.shape
-		if shape == (netstack.Shape{}) {
-			shape = quick
+		spec := linkSpec{family: f, shape: cmp.Or(sc.shape, quick), backup: i+1 == sc.backup}
+		if i+1 == sc.corrupt {
+			spec.box = corrupting(sc.toUs, 300<<10)
 		}
-		r.addLink(t, linkSpec{family: f, shape: shape, backup: i+1 == sc.backup})
+		r.addLink(t, spec)
 	}
 	for i := len(families) + 1; i <= sc.addresses; i++ {
 		families = append(families, first)
@@ -262,6 +277,9 @@ func (sc *scenario) build(t *testing.T) *rig {
 	if sc.limits != "" {
 		n := strings.Fields(sc.limits)
 		ip(t, fmt.Sprintf("mptcp limits set subflows %s add_addr_accepted %s", n[0], n[1]))
+	}
+	if sc.before != nil {
+		sc.before(t)
 	}
 	for _, e := range sc.endpoints {
 		addEndpoint(t, families, e)

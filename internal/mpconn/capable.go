@@ -204,9 +204,9 @@ func (c *Conn) prove(f *flow) {
 	}
 	c.joinable = true
 	f.tcp.SetRoom(c.roomFor(f))
-	if c.active && c.rcv.q.Next() > 0 {
-		// It came before the proof and was acknowledged by MP_CAPABLE, which
-		// leaves no room for the DATA_ACK.
+	if c.active && (c.rcv.q.Next() > 0 || f.lead.out > 0) {
+		// What came before the proof was acknowledged by MP_CAPABLE, which leaves
+		// no room for the DATA_ACK.
 		f.tcp.RequestAck()
 	}
 	c.emit(Event{Kind: EventJoinable})

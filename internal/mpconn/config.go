@@ -57,6 +57,9 @@ type Config struct {
 	// OwnAddr reports whether an address is one of the host's, which the peer
 	// cannot have; nil = only those that the connection uses.
 	OwnAddr func(netip.Addr) bool
+	// LastResort reports whether a local address is to be used only when no other
+	// is left; nil = none is.
+	LastResort func(netip.Addr) bool
 	// ISS returns the initial sequence number (RFC 6528) and the timestamp
 	// offset of a subflow.
 	ISS func(now mono.Time, local, remote netip.AddrPort) (seq.SSN, uint32)

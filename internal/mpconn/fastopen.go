@@ -91,7 +91,7 @@ func (c *Conn) putSYNData(seg *wire.Segment, n int) {
 // RFC 8684, Appendix B.3: "the listener acknowledges only part of the TFO data
 // [...]. The initiator will simply retransmit the missing data together with a
 // DSS mapping."
-func (c *Conn) synDataAcked(f *flow) {
+func (c *Conn) synDataAcked(now mono.Time, f *flow) {
 	n := uint64(f.tcp.FastOpened().Acked)
 	if !c.active || f.join != nil || n == 0 {
 		return
@@ -100,10 +100,33 @@ func (c *Conn) synDataAcked(f *flow) {
 	f.run, f.runEnd = n, n
 	c.snd.skip(n)
 	c.snd.take(0, n)
+	c.dataAcked(n)
 	if c.mode != modePlain {
 		c.snd.edge += n // the window of the SYN/ACK begins behind them
+		c.timers.Set(timerProof, now.Add(max(f.tcp.Snapshot().SRTT/4, time.Millisecond)))
 	}
-	c.dataAcked(n)
+}
+
+// maxProofs is how often proof is asked for before keepalives have to do.
+const maxProofs = 3
+
+// askProof has the peer acknowledge that it has our key. After a fast open there
+// may be nothing to send that would, while the peer has an answer.
+//
+// RFC 8684, Section 3.1, of the third ACK: "A's key must be delivered reliably to
+// B, and in order to do this, the transmission of this packet must be made
+// reliable." Linux, up to 6.18 at least, takes an answer that is ready
+// before the third ACK and sends it with the next DATA_ACK only, which it gets
+// when the proof has come.
+func (c *Conn) askProof(now mono.Time) {
+	f := c.flow(0)
+	if c.joinable || c.mode != modeMPTCP || f == nil || c.snd.una < c.snd.nxt {
+		return
+	}
+	f.tcp.Probe()
+	if c.proofs++; c.proofs < maxProofs {
+		c.timers.Set(timerProof, now.Add(f.tcp.RTO()<<c.proofs))
+	}
 }
 
 // takeSYNData takes, as the passive opener, the data of a SYN with a good

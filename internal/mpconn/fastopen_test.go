@@ -233,6 +233,43 @@ func TestFastOpenMeetsBoxes(t *testing.T) {
 	}
 }
 
+// A client with nothing to add to what went along with the SYN makes sure that
+// the third ACK arrived, and tells with a DATA_ACK that it knows: Linux holds an
+// answer back until then.
+func TestFastOpenAsksForProof(t *testing.T) {
+	for _, lost := range []int{0, 1, 2, 3} {
+		l := fastLab(t, 1)
+		probes := 0
+		l.paths[0].box = func(from *end, seg *wire.Segment) bool {
+			if from == l.a && seg.Flags&wire.SYN == 0 && l.a.relative(seg) == 20 {
+				probes++
+				require.Zero(t, seg.PayloadLen())
+				require.NotZero(t, seg.Has&wire.OptMPCapable)
+				return probes > lost
+			}
+			return true
+		}
+		l.fastDial(20)
+		l.run("handshake", time.Second, func() bool { return l.b.conn != nil && l.b.conn.IsMPTCP() })
+		l.idle(10 * time.Second)
+		if lost == maxProofs {
+			require.Equal(t, 3, probes)
+			require.False(t, l.a.conn.Joinable())
+			continue
+		}
+		require.Equal(t, lost+1, probes)
+		require.True(t, l.a.conn.Joinable() && l.b.conn.Joinable())
+		last := l.a.sent[len(l.a.sent)-1]
+		require.Equal(t, wire.DSSAck|wire.DSSAck8, last.DSS.Flags, "DATA_ACK")
+		require.Len(t, l.a.sent, 2+probes+1)
+	}
+	l := fastLab(t, 1)
+	l.a.cfg.Plain = true
+	l.fastDial(20)
+	l.idle(10 * time.Second)
+	require.Len(t, l.a.sent, 2)
+}
+
 // Subflows that join later carry both streams on; MP_JOIN never has data, nor
 // takes any.
 func TestFastOpenThenJoin(t *testing.T) {
@@ -380,7 +417,9 @@ func TestFastOpenServerClosesEarly(t *testing.T) {
 }
 
 // Both sides open at the same time with data on their SYNs, which neither takes:
-// both are plain TCP, and every byte arrives once.
+// both are plain TCP, and every byte arrives once. The guards are the handshake's
+// case for a SYN in answer to a SYN, and that data on a SYN counts as sent no more
+// once it is known how much of it was acknowledged (Subflow.takeSYNAck).
 func TestFastOpenSimultaneousOpen(t *testing.T) {
 	l := fastLab(t, 1)
 	l.b.cfg.FastOpen = l.a.cfg.FastOpen

@@ -94,8 +94,12 @@ func (c *Conn) addFlow(a flowArgs) *flow {
 		id:          c.nextID,
 		join:        a.join,
 		remoteID:    a.remoteID,
-		backupLocal: a.backup,
 		localID:     a.localID,
+		backupLocal: a.backup || c.cfg.LastResort != nil && c.cfg.LastResort(a.local.Addr()),
+	}
+	if a.join == nil && f.backupLocal {
+		// MP_CAPABLE, unlike MP_JOIN, has no flag for it.
+		f.prio.start()
 	}
 	c.nextID++
 	mss := c.pathMSS(a.local.Addr(), a.remote.Addr())
@@ -177,7 +181,7 @@ func (c *Conn) flowEvent(now mono.Time, f *flow, e subflow.Event) {
 func (c *Conn) flowUp(now mono.Time, f *flow) {
 	f.phase = phaseUp
 	f.tcp.SetRoom(c.roomFor(f))
-	c.synDataAcked(f)
+	c.synDataAcked(now, f)
 	c.snd.idle = false
 	if !c.connected {
 		c.connected = true

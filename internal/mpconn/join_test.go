@@ -1,6 +1,7 @@
 package mpconn
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -220,4 +221,49 @@ func TestBackup(t *testing.T) {
 	// The backup carries data once the other is gone.
 	l.paths[0].down = true
 	l.transfer(l.b, l.a, 100_000, time.Minute, nil)
+}
+
+// An address of a link for backup makes its subflow one whichever side opens
+// it: by the B flag of a SYN or SYN/ACK with MP_JOIN, and on the first subflow
+// by MP_PRIO.
+func TestLastResort(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		path int
+		ends func(l *lab) []*end // that have it so
+	}{
+		{"joining", 1, func(l *lab) []*end { return []*end{l.a} }},
+		{"joined", 1, func(l *lab) []*end { return []*end{l.b} }},
+		{"first, opening", 0, func(l *lab) []*end { return []*end{l.a} }},
+		{"first, accepting", 0, func(l *lab) []*end { return []*end{l.b} }},
+		{"first, both", 0, func(l *lab) []*end { return []*end{l.a, l.b} }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := newLab(t, 1, 2)
+			asking := tt.ends(l)
+			for _, e := range asking {
+				e.cfg.LastResort = func(a netip.Addr) bool { return a == addr(tt.path, e.host) }
+			}
+			l.connect()
+			l.prove()
+			l.join(1)
+			l.run("join", 10*time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 && l.b.count(EventSubflowUp) == 2 })
+			l.idle(100 * time.Millisecond)
+			for _, e := range asking {
+				require.Equal(t, tt.path == 0, len(e.carrying(wire.OptMPPrio)) > 0)
+			}
+			require.Equal(t, tt.name == "joining", l.a.carrying(wire.OptMPJoin)[0].Join.Backup)
+			require.Equal(t, tt.name == "joined", l.b.carrying(wire.OptMPJoin)[0].Join.Backup)
+			for _, from := range []*end{l.a, l.b} {
+				to := map[*end]*end{l.a: l.b, l.b: l.a}[from]
+				before := len(from.sent)
+				l.transfer(from, to, 200_000, time.Minute, nil)
+				for _, s := range from.sent[before:] {
+					if s.Src == from.at(tt.path) {
+						require.False(t, s.Has&wire.OptDSS != 0 && s.DSS.Flags&wire.DSSMap != 0, "data of %s", from.name)
+					}
+				}
+			}
+		})
+	}
 }

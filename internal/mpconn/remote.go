@@ -40,6 +40,7 @@ func (c *Conn) handleAddAddr(now mono.Time, f *flow, o *wire.AddAddr) {
 		c.drop(reason.DropHMAC)
 		return
 	}
+	c.stats.Announcements++
 	r := remoteAddr{id: o.ID, addr: netip.AddrPortFrom(o.Addr, o.Port)}
 	if o.Port == 0 {
 		// RFC 8684, Section 3.4.1: "If no port is specified, MPTCP SHOULD

@@ -131,6 +131,9 @@ func (c *Conn) pollWithdraw(now mono.Time, seg *wire.Segment) bool {
 // pollPrio sends MP_PRIO on the subflow that it is about, unless it rides on
 // payload there.
 func (c *Conn) pollPrio(now mono.Time, seg *wire.Segment) bool {
+	if !c.joinable {
+		return false
+	}
 	for _, f := range c.flows {
 		if !f.prio.due || f.phase != phaseUp || f.tcp.Sending() {
 			continue

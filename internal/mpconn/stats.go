@@ -18,6 +18,7 @@ type Stats struct {
 	BytesReinjected uint64 // sent again on another subflow
 	SegmentsSent    uint64
 	ChecksumErrors  uint64 // DSS checksums that did not hold
+	Announcements   uint64 // ADD_ADDRs whose HMAC verified
 	JoinsAnswered   uint64 // SYN/ACKs to joins begun here whose HMAC verified
 	Drops           reason.Drops
 }

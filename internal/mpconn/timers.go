@@ -19,6 +19,7 @@ const (
 	timerHold                        // a SYN that is held has waited for data long enough
 	timerRepeat                      // an option may not have arrived
 	timerShrink                      // buffers that grew may be idle
+	timerProof                       // nothing shows that the third ACK has arrived
 )
 
 type timerTable = timer.Table[timerKind]
@@ -82,6 +83,8 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 			c.held = false
 		case timerShrink:
 			c.shrinkIdle(now)
+		case timerProof:
+			c.askProof(now)
 		case timerRepeat:
 			c.repeatSignals(now)
 		case timerSchedule, timerSignal:

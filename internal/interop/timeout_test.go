@@ -1,0 +1,73 @@
+//go:build linux
+
+package interop
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/gomptcp/gomptcp/mptcp"
+)
+
+// announcing is a configuration that announces our addresses of these numbers
+// instead of those that our host has.
+func announcing(numbers ...int) mptcp.Config {
+	var c mptcp.Config
+	for _, i := range numbers {
+		c.Announce = append(c.Announce, netip.AddrPortFrom(ipv4.addr(i, ours), 0))
+	}
+	return c
+}
+
+// kernelDropsAddAddr makes the kernel drop all TCP packets with an ADD_ADDR, or its
+// echo, that it receives (chain "input") or sends ("output").
+func kernelDropsAddAddr(t *testing.T, chain string) {
+	t.Helper()
+	run(t, "nft", "add", "table", "inet", "box")
+	run(t, "nft", "add", "chain", "inet", "box", chain, "{ type filter hook "+chain+" priority 0; }")
+	run(t, "nft", "add", "rule", "inet", "box", chain, "tcp", "option", "mptcp", "subtype", "3", "drop")
+}
+
+// An announcement whose echo is lost is repeated: Linux sends it four times in
+// all, we five times.
+func TestAddAddrTimeout(t *testing.T) {
+	repeated := func(addresses, times int) []step {
+		n := addresses * times
+		return []step{{
+			want: joins(addresses, addresses, addresses).
+				and(count(server, "AddAddrTx", n)).and(count(client, "AddAddr", n)).and(count(client, "EchoAddTx", n)),
+			subflows: 1 + addresses,
+		}}
+	}
+	const soon = "net.mptcp.add_addr_timeout=1"
+	play(t, []scenario{
+		{
+			name: "one address", kernel: server, addresses: 2, endpoints: []string{"2 signal"}, sysctl: []string{soon},
+			before: func(t *testing.T) { kernelDropsAddAddr(t, "input") }, steps: repeated(1, 4),
+		},
+		{
+			name: "two addresses", kernel: server, addresses: 3, endpoints: []string{"2 signal", "3 signal"}, sysctl: []string{soon},
+			before: func(t *testing.T) { kernelDropsAddAddr(t, "input") }, steps: repeated(2, 4),
+		},
+		{
+			name: "one address", kernel: client, links: v4(1),
+			before: func(t *testing.T) { kernelDropsAddAddr(t, "output") }, steps: repeated(1, 5),
+		},
+	})
+}
+
+// Of three addresses that the server announces the client can reach one. The
+// others do no harm.
+func TestUnreachableAddresses(t *testing.T) {
+	play(t, []scenario{
+		{
+			name: "two of three", kernel: server, addresses: 2,
+			endpoints: []string{"12 signal", "2 signal", "14 signal"},
+			steps:     []step{{want: joins(1, 1, 1).and(adds(server, 3)).and(count(client, "MPJoinSynTx", 2)), subflows: 2}},
+		},
+		{
+			name: "two of three", kernel: client, links: v4(1), config: announcing(12, 2, 14),
+			steps: []step{{want: joins(1, 1, 1).and(adds(server, 3)), subflows: 2}},
+		},
+	})
+}
