@@ -16,12 +16,13 @@ type BottleneckObserver interface {
 }
 
 const (
-	// Of the last sbdMemory verdicts of RFC 8382 a pair must have been grouped
-	// in sbdStable to count as sharing. Section 3.3.2: a controller "MAY decide
-	// only to couple groups that remain stable, say grouped together 90% of the
-	// time".
+	// Of the last sbdMemory verdicts a pair must have been grouped in sbdStable
+	// to count as sharing, and does until it is in no more than sbdBroken. RFC
+	// 8382, Section 3.3.2: a controller "MAY decide only to couple groups that
+	// remain stable, say grouped together 90% of the time".
 	sbdMemory = 10
 	sbdStable = 9
+	sbdBroken = 2
 )
 
 // detector finds shared bottlenecks by RFC 8382, and earlier by marks where
@@ -31,8 +32,8 @@ const (
 // links are, look like one to it; two subflows of one queue with a few windows
 // in it often differ by more than its thresholds. So the mean delays of the
 // intervals are also correlated, which is our own addition: a pair that
-// traverses bottlenecks is grouped if its delays move together closely, whatever
-// the groups, and if it is in one group at least loosely.
+// moves together closely is grouped whatever its statistics, and one that RFC 8382
+// groups only if it does so loosely.
 type detector struct {
 	flows   []*watched
 	sbdAt   time.Duration // when the present interval began; 0 = not yet
@@ -56,14 +57,28 @@ type watched struct {
 type pairing struct {
 	verdicts uint16 // of RFC 8382, latest last: bits
 	known    int    // how many there were, up to sbdMemory
+	delays   bool   // what they say
 	row      int    // verdicts by marks in a row: agreeing ones positive, others negative
 	marks    bool   // what the last row of markInRow said
 }
 
 // shared reports whether they share a bottleneck as far as is known.
-func (p *pairing) shared() bool {
+func (p *pairing) shared() bool { return p.marks || p.delays }
+
+// judge adds a verdict of RFC 8382.
+func (p *pairing) judge(grouped bool) {
+	p.verdicts <<= 1
+	if grouped {
+		p.verdicts |= 1
+	}
+	p.known = min(p.known+1, sbdMemory)
 	const mask = 1<<sbdMemory - 1
-	return p.marks || p.known >= sbdMemory && bits.OnesCount16(p.verdicts&mask) >= sbdStable
+	switch n := bits.OnesCount16(p.verdicts & mask); {
+	case n >= sbdStable:
+		p.delays = true
+	case n <= sbdBroken:
+		p.delays = false
+	}
 }
 
 // judged reports whether there was a verdict on them at all.
@@ -146,12 +161,7 @@ func (d *detector) endInterval() bool {
 			if w.sbd.count < sbdFirst || o.sbd.count < sbdFirst {
 				continue
 			}
-			p := &w.pairs[j]
-			p.verdicts <<= 1
-			if w.sbd.shares(&o.sbd, of(&w.sbd), of(&o.sbd)) {
-				p.verdicts |= 1
-			}
-			p.known = min(p.known+1, sbdMemory)
+			w.pairs[j].judge(w.sbd.shares(&o.sbd, of(&w.sbd), of(&o.sbd)))
 		}
 	}
 	return true

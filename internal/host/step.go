@@ -225,6 +225,7 @@ func (h *Host) viewOf(c *Conn) *pathmgr.View {
 	if c.Conn == nil {
 		return v
 	}
+	v.Size, v.Written, v.Acked = c.FlowSize(), c.Written(), int64(c.Totals().BytesAcked)
 	for _, r := range c.remotes {
 		// RFC 8684, Section 3.1, on flag C: "the receiver MUST NOT try to open
 		// any additional subflows toward this address and port."

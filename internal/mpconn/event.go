@@ -38,7 +38,8 @@ const (
 	// EventAddrWithdrawn: the peer withdrew RemoteID.
 	EventAddrWithdrawn
 	// EventSharedBottleneck: the congestion control found that the subflows of
-	// Group share a bottleneck.
+	// Group share a bottleneck. What it said before does not hold any more; an
+	// empty Group means that none do.
 	EventSharedBottleneck
 	// EventFallback: the connection goes on as plain TCP for good.
 	EventFallback
@@ -90,6 +91,9 @@ func (c *Conn) tellShared() {
 		return
 	}
 	c.sharedSeen = version
+	if len(sets) == 0 {
+		c.emit(Event{Kind: EventSharedBottleneck}) // not any more
+	}
 	for _, set := range sets {
 		var ids []int
 		for _, f := range c.flows {

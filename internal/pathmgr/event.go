@@ -7,7 +7,9 @@
 //   - fullmesh: a subflow between every two addresses;
 //   - signal: announces addresses, opens subflows only to announced ones;
 //   - ndiffports: several subflows between one pair of addresses;
-//   - backup: a full mesh of which one subflow is used and the others stand by.
+//   - backup: a full mesh of which one subflow is used and the others stand by;
+//   - mptcpd: a full mesh that waits until a flow is long, and gives up subflows
+//     that share a link.
 //
 // All open subflows only on the side that opened the connection, keep the
 // limits, try what failed again with growing waits, and bring a connection
@@ -36,7 +38,7 @@ const (
 	SubflowLost                      // a subflow ended: the same and Close, Reset, Transient; it is not in the View any more
 	PriorityChanged                  // the peer asked by MP_PRIO to use Subflow as backup, or no longer: see its PeerBackup
 	DataQueued                       // more data is waiting: Bytes in all
-	SharedBottleneck                 // subflows were found to share a bottleneck
+	SharedBottleneck                 // the subflows of Group were found to share a bottleneck; those of one Now are all that do
 	Tick                             // the time a policy asked for with Wake has come
 )
 
@@ -124,6 +126,9 @@ type View struct {
 	Locals   []Local
 	Remotes  []Remote // that may be joined, the initial one (id 0) included unless the peer denied it
 	Subflows []Subflow
+	Size     int64 // bytes that will be written in all, as far as it is known; 0 = it is not
+	Written  int64 // bytes written
+	Acked    int64 // bytes acknowledged by the peer
 	// Routable reports whether the network can send from local to remote.
 	Routable func(local, remote netip.Addr) bool
 }

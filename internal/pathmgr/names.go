@@ -15,6 +15,7 @@ var byName = []struct {
 }{
 	{"backup", newBackup},
 	{"fullmesh", newFullMesh},
+	{"mptcpd", Elimination{}.Factory()},
 	{"ndiffports", NDiffPorts(DefaultDiffPorts)},
 	{"signal", newSignal},
 }

@@ -64,6 +64,16 @@ func (r *Router) directionOf(l *Link) *Direction {
 	panic("sim: link " + l.Name + " does not end at router " + r.Name)
 }
 
+// Choice returns which of the next links of a destination, counted from 0, the
+// packets of a subflow take; -1 if there is none.
+func (r *Router) Choice(src, dst netip.AddrPort) int {
+	via := r.lookup(dst.Addr())
+	if len(via) == 0 {
+		return -1
+	}
+	return int(r.hash(&packet{src: src, dst: dst}) % uint64(len(via)))
+}
+
 // NoRoute returns how many packets the router dropped because it knew no way.
 func (r *Router) NoRoute() uint64 { return r.lost }
 
