@@ -39,7 +39,7 @@ func (c *Conn) Deadline() mono.Time {
 // deadline returns the earliest of a flow's own deadlines.
 func (f *flow) deadline() mono.Time {
 	d := mono.Earliest(f.tcp.Deadline(), mono.Earliest(f.fail.retry, f.probe.due))
-	d = mono.Earliest(d, f.stuck.until)
+	d = mono.Earliest(mono.Earliest(d, f.stuck.until), f.silence.due)
 	if f.join != nil {
 		d = mono.Earliest(d, f.join.retry)
 	}
@@ -63,6 +63,7 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 	c.retryJoins(now)
 	c.retryFails(now)
 	c.retryProbes(now)
+	c.askSilent(now)
 	for {
 		k, ok := c.timers.Expired(now)
 		if !ok {
