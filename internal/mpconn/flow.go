@@ -62,6 +62,7 @@ type flow struct {
 	verifiedTo    uint64       // subflow offset up to which checksums held
 	fail          failure
 	probe         probe
+	silence       silence
 	stuck         stuck
 	signals       int       // ACKs in a row that were sent for an option's sake only
 	quiet         mono.Time // when the next such is allowed after too many
@@ -165,7 +166,7 @@ func (c *Conn) flowEvent(now mono.Time, f *flow, e subflow.Event) {
 	case subflow.EventTimeout:
 		c.flowTimeout(now, f)
 	case subflow.EventRecovered:
-		f.stale = false
+		f.stale, f.silence = false, silence{}
 	case subflow.EventTimeWait:
 		c.removeFlow(now, f, reason.CloseDone, &e.TimeWait)
 	case subflow.EventClosed:

@@ -59,9 +59,12 @@ func (c *Conn) dueAgain() (lo, hi uint64, ok bool) {
 //
 // RFC 8684, Section 3.3.6: data may be retransmitted on a different subflow;
 // the subflow it was first sent on must deliver it nevertheless.
-func (c *Conn) flowTimeout(_ mono.Time, f *flow) {
+func (c *Conn) flowTimeout(now mono.Time, f *flow) {
 	first := !f.stale
 	f.stale = true
+	if c.mode == modeMPTCP {
+		f.silence.begin(now)
+	}
 	if !first || c.mode == modePlain || !c.otherUsable(f) {
 		return
 	}

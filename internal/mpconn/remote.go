@@ -220,6 +220,7 @@ func (c *Conn) retryProbes(now mono.Time) {
 // heard notes that an acceptable segment came on a flow.
 func (f *flow) heard(now mono.Time) {
 	f.signals = 0
+	f.silence.answered(now, f)
 	if now >= f.probe.after {
 		f.probe = probe{}
 	}

@@ -38,7 +38,7 @@ func (c *Conn) Deadline() mono.Time {
 // deadline returns the earliest of a flow's own deadlines.
 func (f *flow) deadline() mono.Time {
 	d := mono.Earliest(f.tcp.Deadline(), mono.Earliest(f.fail.retry, f.probe.due))
-	d = mono.Earliest(d, f.stuck.until)
+	d = mono.Earliest(mono.Earliest(d, f.stuck.until), f.silence.due)
 	if f.join != nil {
 		d = mono.Earliest(d, f.join.retry)
 	}
@@ -62,6 +62,7 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 	c.retryJoins(now)
 	c.retryFails(now)
 	c.retryProbes(now)
+	c.askSilent(now)
 	for {
 		k, ok := c.timers.Expired(now)
 		if !ok {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gomptcp/gomptcp/internal/link"
 	"github.com/gomptcp/gomptcp/internal/sim"
 )
 
@@ -83,6 +84,51 @@ func TestAllPathsDie(t *testing.T) {
 		l.SetUp(true)
 	}
 	finish(t, p, tr, 2*time.Minute)
+}
+
+// An outage of any length ends, for the connection, soon after it ends for the
+// path: the retransmission timer alone could take as long again.
+func TestEndOfAnOutageIsNoticed(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		for _, seconds := range []int{2, 3, 7, 10, 13, 20, 27, 50} {
+			p := sim.TwoHosts(sim.PairConfig{Seed: 16, Fast: true, Paths: fastAndSlow()})
+			p.Start(sim.TransferConfig{AB: 1 << 40, ConnA: sim.DefaultConn(), ConnB: sim.DefaultConn()})
+			p.RunFor(3*time.Second + time.Duration(seconds)*1234*time.Microsecond)
+			cut := p.Links[:1]
+			if all {
+				cut = p.Links
+			}
+			for _, l := range cut {
+				l.SetUp(false)
+			}
+			outage := time.Duration(seconds) * time.Second
+			p.RunFor(outage)
+			for _, l := range cut {
+				l.SetUp(true)
+			}
+			before := arrived(p)[0]
+			// A question each eighth, the answer, and what it sets going.
+			limit := max(time.Second, outage/8) + 200*time.Millisecond
+			require.True(t, p.RunUntil(limit, func() bool { return arrived(p)[0] > before+100_000 }), "%v, all: %v", outage, all)
+			require.Empty(t, p.Violations())
+		}
+	}
+}
+
+// The same, whatever was under way when the outage began.
+func TestEndOfAnOutageIsNoticedAtAnyMoment(t *testing.T) {
+	short := symmetric(link.Config{Rate: 10e6, Delay: time.Millisecond, QueueBytes: 64 << 10, Overhead: sim.OverheadEthernet})
+	for i := range 16 {
+		p := sim.TwoHosts(sim.PairConfig{Seed: 17, Fast: true, Paths: []sim.Shape{short, short}})
+		p.Start(sim.TransferConfig{AB: 1 << 40, ConnA: sim.DefaultConn(), ConnB: sim.DefaultConn()})
+		p.RunFor(3*time.Second + time.Duration(i)*170*time.Microsecond)
+		p.Links[0].SetUp(false)
+		p.RunFor(10 * time.Second)
+		p.Links[0].SetUp(true)
+		before := arrived(p)[0]
+		require.True(t, p.RunUntil(10*time.Second/8+200*time.Millisecond, func() bool { return arrived(p)[0] > before+20_000 }), "moment %d", i)
+		require.Empty(t, p.Violations())
+	}
 }
 
 // break-before-make: the only address goes, another comes.

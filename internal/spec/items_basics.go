@@ -68,8 +68,9 @@ func m003(s *Script) {
 	d.write(10)
 	d.wantAll("first data of the target", soon)
 	f.mute = true
-	// What comes after a pause is a repetition: to a peer that sends nothing
-	// meanwhile it is no sign of congestion.
+	// What comes after a pause as long as a retransmission timeout is at least, 200
+	// ms, waited for it: to a peer that has not heard anything all that time it is
+	// no sign of congestion.
 	row, last := 0, s.Now()
 	announced := false
 	for _, in := range append(f.in, f.each(time.Second)...) {
@@ -78,7 +79,7 @@ func m003(s *Script) {
 			continue
 		}
 		announced = true
-		if in.At.Sub(last) > 500*time.Millisecond {
+		if in.At.Sub(last) >= 200*time.Millisecond {
 			row = 0
 		}
 		row, last = row+1, in.At

@@ -48,8 +48,8 @@ func (s *Subflow) baseMTU() int { return defaultMSS(s.cfg.Remote.Addr()) + heade
 func (s *Subflow) probeWanted(now mono.Time) int {
 	p := &s.search
 	most := s.mostMTU()
-	if s.snd.mtu >= most || p.hi != 0 || now < p.notBefore {
-		return 0
+	if s.snd.mtu >= most || p.hi != 0 || now < p.notBefore || s.rec.pass {
+		return 0 // what goes beyond the window is no place for a trial
 	}
 	switch gain := min(p.top, most) - s.snd.mtu; {
 	case gain < leastGain && p.top >= most:

@@ -70,6 +70,20 @@ func (s *Subflow) onRexmit(now mono.Time) {
 	s.timers.Set(timerRexmit, now.Add(s.rtt.timeout()))
 }
 
+// RetransmitNow makes the retransmission timer expire at now, after at least
+// one timeout without progress: the path, which had been silent, was found to
+// work again. What the last timeout sent gets a round trip to be answered.
+//
+// RFC 6298 says how long to wait while nothing is heard. As with RFC 6069, one
+// retransmission ahead of the timer follows news of the path; the timeouts are
+// counted and backed off as always.
+func (s *Subflow) RetransmitNow(now mono.Time) {
+	s.stir()
+	if s.rec.timeouts > 0 && s.timers.At(timerRexmit).Set() {
+		s.timers.Set(timerRexmit, max(now, min(s.rec.timedOutAt.Add(s.rtt.srtt), s.timers.At(timerRexmit))))
+	}
+}
+
 // giveUp ends a connection whose peer does not answer.
 func (s *Subflow) giveUp() {
 	if s.unreachable {

@@ -88,8 +88,13 @@ func (s *Subflow) allTwice(a *ack) bool {
 
 // takeBack undoes a recovery, after RFC 4015. The backoff of a needless
 // timeout stays until the next measurement.
+//
+// RFC 4015, Section 3.2, lets the window then be at least what is in flight and
+// what was just acknowledged, so that something new goes out: its ACK tells what
+// else was lost while nothing was heard, which the timer would tell late.
 func (s *Subflow) takeBack(a *ack) {
 	s.count.spurious++
+	s.rec.pass = s.rec.undo.by == cc.LossTimeout && a.advanced
 	if s.rec.undo.by == cc.LossFast {
 		s.adaptThresh(a)
 		s.rack.reordered = true
