@@ -40,12 +40,19 @@ func kernelListen(t *testing.T, mptcp bool) *net.TCPListener {
 // kernelDial connects from the kernel.
 func kernelDial(t *testing.T, mptcp bool, address string) *net.TCPConn {
 	t.Helper()
+	return kernelDialSpeaking(t, mptcp, mptcp, address)
+}
+
+// kernelDialSpeaking connects from the kernel. want says whether MPTCP has to
+// be in use then.
+func kernelDialSpeaking(t *testing.T, mptcp, want bool, address string) *net.TCPConn {
+	t.Helper()
 	d := net.Dialer{Control: cubic, Timeout: 10 * time.Second}
 	d.SetMultipathTCP(mptcp)
 	c, err := d.Dial("tcp", address)
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
-	requireMultipath(t, c.(*net.TCPConn), mptcp)
+	requireMultipath(t, c.(*net.TCPConn), want)
 	return c.(*net.TCPConn)
 }
 

@@ -12,9 +12,12 @@ package interop
 
 import (
 	"context"
+	"flag"
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,6 +31,18 @@ const (
 	envInside = "MPTCP_INTEROP_INSIDE" // 1 = this process has its own namespace
 	envKeep   = "MPTCP_INTEROP_KEEP"   // a directory to keep the captures in
 )
+
+// TestMain lets more of the tests that may run at once do so than there are
+// processors, unless -parallel is given: they mostly wait.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
+	}
+	os.Exit(m.Run())
+}
 
 // isolated runs body in a copy of this test that has a network namespace of
 // its own and at most limit of time.

@@ -187,11 +187,14 @@ func (r *rig) dial(t *testing.T, cfg *mptcp.Config) *mptcp.Conn {
 // the channels.
 func (r *rig) serve(t *testing.T, answer int64) (taken <-chan *mptcp.Conn, done <-chan received) {
 	t.Helper()
-	return r.serveWith(t, &mptcp.ListenConfig{}, answer)
+	taken, done, _ = r.serveWith(t, &mptcp.ListenConfig{}, answer)
+	return taken, done
 }
 
-// serveWith is serve with a listener of its own kind.
-func (r *rig) serveWith(t *testing.T, lc *mptcp.ListenConfig, answer int64) (taken <-chan *mptcp.Conn, done <-chan received) {
+// serveWith is serve with a listener of its own kind, which can be closed.
+func (r *rig) serveWith(
+	t *testing.T, lc *mptcp.ListenConfig, answer int64,
+) (taken <-chan *mptcp.Conn, done <-chan received, stop func()) {
 	t.Helper()
 	lc.Stack = r.host.Stack
 	l, err := lc.Listen(context.Background(), "mptcp", fmt.Sprintf(":%d", port))
@@ -209,7 +212,7 @@ func (r *rig) serveWith(t *testing.T, lc *mptcp.ListenConfig, answer int64) (tak
 			ends <- serve(conn, answer)
 		}
 	}()
-	return conns, ends
+	return conns, ends, func() { l.Close() }
 }
 
 // bytesByLink sums what the subflows of a connection sent and received.

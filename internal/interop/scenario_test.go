@@ -218,7 +218,7 @@ func (sc *scenario) run(t *testing.T) {
 		theirs = s.conn
 	} else {
 		var taken <-chan *mptcp.Conn
-		taken, done = r.serveWith(t, &mptcp.ListenConfig{Config: &sc.config, Backlog: sc.backlog}, amount)
+		taken, done, _ = r.serveWith(t, &mptcp.ListenConfig{Config: &sc.config, Backlog: sc.backlog}, amount)
 		if sc.listening != nil {
 			sc.listening(r)
 		}
