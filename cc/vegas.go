@@ -11,9 +11,11 @@ type Vegas struct {
 	// Segments to be kept queued at least and at most, and in slow start; 0
 	// means 2, 4 and 1.
 	Alpha, Beta, Gamma float64
-	// Drain empties the queue for a round trip whenever the queueing delay has
-	// doubled since it was last least, so that the least RTT can be seen. It is
-	// wVegas's idea.
+	// Drain empties the queue for a round trip whenever it holds Alpha segments
+	// and its delay has doubled since it was last least, so that the least RTT
+	// can be seen. It is wVegas's idea.
+	// Deviation: wVegas does not ask for Alpha segments, and drains a queue that
+	// is nearly empty by the noise of its delay.
 	Drain bool
 }
 
@@ -125,7 +127,7 @@ func (v *vegas) adjust(mean time.Duration) {
 		w.cwnd += mss
 	}
 	if v.Drain {
-		v.drain(mean)
+		v.drain(mean, queued >= v.Alpha)
 	}
 	w.cwnd = max(w.cwnd, 2*mss)
 }
@@ -137,12 +139,12 @@ func (v *vegas) leave() {
 }
 
 // drain halves what would just fill the path once the queue has doubled.
-func (v *vegas) drain(mean time.Duration) {
+func (v *vegas) drain(mean time.Duration, holds bool) {
 	q := mean - v.base
 	if v.least == 0 || q < v.least {
 		v.least = q
 	}
-	if v.least > 0 && q >= 2*v.least {
+	if holds && v.least > 0 && q >= 2*v.least {
 		v.win.cwnd *= v.base.Seconds() / (2 * mean.Seconds())
 		v.least = 0
 	}

@@ -17,6 +17,14 @@ func PathManagerByName(name string) (PathManagerFactory, error) { return pathmgr
 // PathManagerNames returns the names that PathManagerByName knows, sorted.
 func PathManagerNames() []string { return pathmgr.Names() }
 
+// FlowSizePathConfig are the options of the path manager "flowsize".
+type FlowSizePathConfig = pathmgr.FlowSizeConfig
+
+// FlowSizePaths returns the path manager "flowsize" with options: a connection
+// has as many of the fastest paths as the size of its flow deserves (MPTCP-FSFS).
+// See Dialer.FlowSize and Conn.SetFlowSize.
+func FlowSizePaths(cfg FlowSizePathConfig) PathManagerFactory { return pathmgr.FlowSize(cfg) }
+
 // What path managers see and say.
 type (
 	PathView    = pathmgr.View
@@ -51,4 +59,6 @@ const (
 	PathWithdrawAddr = pathmgr.WithdrawAddr
 	PathSetBackup    = pathmgr.SetBackup
 	PathWake         = pathmgr.Wake
+	PathWatch        = pathmgr.Watch
+	PathMeasure      = pathmgr.Measure
 )

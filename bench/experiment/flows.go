@@ -86,8 +86,12 @@ func (w *FlowWatch) Event(*sim.Conn, mpconn.Event) {}
 // flowPoints is how many points of each line are kept.
 const flowPoints = 600
 
-// Keep adds what was recorded to the unit's series, as FlowPanels finds it.
+// Keep adds what was recorded to the unit's series, as FlowPanels finds it. Only
+// the first seed's is kept: it is much, and for looking at.
 func (w *FlowWatch) Keep(u *Unit) {
+	if u.Seed != 1 {
+		return
+	}
 	for _, kind := range []struct {
 		name  string
 		lists [][2][]float64

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"runtime"
@@ -36,12 +37,12 @@ func (r *runner) hostOf(j *job) *hostRecord {
 		Command: strings.Join(append([]string{"go run ./bench/run"}, r.options.command...), " "),
 		Date:    r.begun.UTC().Format(time.RFC3339),
 		Go:      runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
-		CPU: cpuModel(), Cores: runtime.NumCPU(),
+		CPU: cpuModel(), Cores: runtime.NumCPU(), Commit: r.commit, Modified: r.modified,
 	}
-	h.Commit, h.Modified = revision()
 	for _, rec := range j.done {
 		h.CPUSeconds += rec.CPU
 	}
+	h.CPUSeconds = math.Round(h.CPUSeconds*1e3) / 1e3
 	return h
 }
 

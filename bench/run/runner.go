@@ -56,10 +56,14 @@ type runner struct {
 	jobs           []*job
 	progress       *progress
 	begun          time.Time
+	commit         string // of the tree when it began; "" = unknown
+	modified       bool   // the tree differed from it
 }
 
 func newRunner(o *options, stdout, stderr io.Writer) *runner {
-	return &runner{options: o, stdout: stdout, stderr: stderr, begun: time.Now()}
+	r := &runner{options: o, stdout: stdout, stderr: stderr, begun: time.Now()}
+	r.commit, r.modified = revision()
+	return r
 }
 
 // run simulates what is not done yet and writes the results of every

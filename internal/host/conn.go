@@ -49,6 +49,10 @@ type Conn struct {
 	links   map[int]string   // of the subflows, when they began
 	wake    mono.Time        // when the policy wants a Tick
 	tick    bool             // the time has come
+	watch   int64            // the policy wants to know when so many bytes were written; 0 = no
+	sized   int64            // the flow's size that it knows of
+	measure mono.Time        // when the table of paths wants news; 0 = never
+	news    bool             // the time has come
 }
 
 // Deadline returns when HandleTimeout is due; 0 = not at all.
@@ -64,7 +68,14 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 }
 
 // HasEvents reports whether Step has something to do.
-func (c *Conn) HasEvents() bool { return c.tick || c.tally.any || c.Conn.HasEvents() }
+func (c *Conn) HasEvents() bool {
+	return c.tick || c.tally.any || c.Conn.HasEvents() || c.queued() || c.news
+}
+
+// queued reports whether the policy waits for a DataQueued.
+func (c *Conn) queued() bool {
+	return c.policy != nil && (c.watch > 0 && c.Written() >= c.watch || c.FlowSize() != c.sized)
+}
 
 // SubflowTotals are sums over all subflows that a connection ever had.
 type SubflowTotals struct {
@@ -109,6 +120,7 @@ func (c *Conn) RemoteAddr() netip.AddrPort { return c.first.remote }
 func (h *Host) newConn(cfg *ConnConfig, t tuple) *Conn {
 	c := &Conn{cfg: cfg, first: t, index: -1, openingIndex: -1}
 	c.remotes = append(c.remotes, pathmgr.Remote{Addr: t.remote})
+	c.sized = cfg.FlowSize
 	if cfg.PathManager != nil && !cfg.Plain {
 		c.policy = cfg.PathManager()
 	}

@@ -96,7 +96,7 @@ func (h *Host) source(now mono.Time, c *Conn) (netip.Addr, error) {
 		return a, nil
 	}
 	if c.policy != nil {
-		h.commands = c.policy.Handle(h.viewOf(c), pathmgr.Event{
+		h.commands = c.policy.Handle(h.viewOf(now, c), pathmgr.Event{
 			Kind: pathmgr.ChooseInitial, Now: now.Duration(), Remote: c.first.remote,
 		}, h.commands[:0])
 		for _, cmd := range h.commands {
@@ -182,5 +182,6 @@ func (h *Host) Open(now mono.Time, c *Conn, a mpconn.OpenArgs) (id int, err erro
 	}
 	h.tuples.bind(tuple{a.Local, a.Remote}, c, id)
 	h.count(MIBMPJoinSynTx)
+	h.paths.touch(addrPair{a.Local.Addr(), a.Remote.Addr()}).LastTry = now
 	return id, nil
 }

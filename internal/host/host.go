@@ -149,6 +149,7 @@ type Host struct {
 
 	// Reused by every call of a path manager.
 	view     pathmgr.View
+	viewAt   mono.Time // when view was made
 	subflows []mpconn.SubflowInfo
 	commands []pathmgr.Command
 }

@@ -128,6 +128,7 @@ func (c *Conn) HandleSegment(now mono.Time, id int, seg *wire.Segment) {
 	}
 	c.Conn.HandleSegment(now, id, seg)
 	c.tally.totals(c.Totals())
+	c.news = c.news || c.measure.Reached(now)
 }
 
 // PollSegment fills seg with the next segment to send and reports whether

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/mpconn"
+	"github.com/gomptcp/gomptcp/internal/reason"
 )
 
 // maxPaths bounds the table of path measurements; the path not used for the
@@ -17,7 +19,8 @@ type Path struct {
 	SRTT, MinRTT time.Duration
 	Rate         float64   // bytes/s delivered
 	LossRate     float64   // 0 to 1
-	LastUse      mono.Time // when a subflow last ended there
+	LastUse      mono.Time // when a subflow was last measured there
+	LastTry      mono.Time // when one was last begun there
 }
 
 // pathTable keeps the measurements of recent paths, so that policies can
@@ -35,7 +38,40 @@ func (pt *pathTable) record(local, remote netip.Addr, p Path) {
 	if p.Rate == 0 {
 		p.Rate = old.Rate
 	}
+	p.LastTry = max(p.LastTry, old.LastTry)
 	*old = p
+}
+
+// measureEvery is the least time between two measurements that a connection
+// with a policy that wants them contributes to the table.
+const measureEvery = 20 * time.Millisecond
+
+// measureLive takes over what the subflows of c measure now.
+func (h *Host) measureLive(now mono.Time, c *Conn) {
+	h.subflows = c.AppendSubflows(h.subflows[:0])
+	for i := range h.subflows {
+		if s := &h.subflows[i]; s.Close == reason.CloseNone && s.Up {
+			h.recordPath(now, s)
+		}
+	}
+}
+
+// recordPath takes over what a subflow measured.
+func (h *Host) recordPath(now mono.Time, s *mpconn.SubflowInfo) {
+	if s.TCP.SRTT > 0 {
+		h.paths.record(s.Local.Addr(), s.Remote.Addr(), Path{
+			SRTT: s.TCP.SRTT, MinRTT: s.TCP.MinRTT, Rate: s.TCP.DeliveryRate, LossRate: s.TCP.LossRate, LastUse: now,
+		})
+	}
+}
+
+// measured is what path managers see of the table.
+func (h *Host) measured(local, remote netip.Addr) (srtt, age time.Duration) {
+	p, ok := h.Path(local, remote)
+	if !ok {
+		return 0, 0
+	}
+	return p.SRTT, h.viewAt.Sub(max(p.LastUse, p.LastTry))
 }
 
 // Path returns what was last measured between two addresses.

@@ -21,6 +21,16 @@ func (h *Host) Step(now mono.Time, c *Conn) (accepted *Listener) {
 			h.Feed(now, c, pathmgr.Event{Kind: pathmgr.Tick})
 			continue
 		}
+		if c.queued() {
+			c.watch, c.sized = 0, c.FlowSize()
+			h.Feed(now, c, pathmgr.Event{Kind: pathmgr.DataQueued, Bytes: c.Written()})
+			continue
+		}
+		if c.news {
+			c.news, c.measure = false, now.Add(measureEvery)
+			h.measureLive(now, c)
+			continue
+		}
 		e, ok := c.PollEvent()
 		if !ok {
 			break // there were figures to take over
@@ -149,12 +159,7 @@ func (h *Host) measure(now mono.Time, c *Conn, e mpconn.Event) {
 		for d, n := range s.TCP.Drops {
 			h.counters.ConnDrops[d] += n
 		}
-		if s.TCP.SRTT == 0 {
-			continue
-		}
-		h.paths.record(e.Local.Addr(), e.Remote.Addr(), Path{
-			SRTT: s.TCP.SRTT, MinRTT: s.TCP.MinRTT, Rate: s.TCP.DeliveryRate, LossRate: s.TCP.LossRate, LastUse: now,
-		})
+		h.recordPath(now, s)
 	}
 }
 
@@ -182,7 +187,7 @@ func (h *Host) Feed(now mono.Time, c *Conn, e pathmgr.Event) {
 		return
 	}
 	e.Now = now.Duration()
-	h.commands = c.policy.Handle(h.viewOf(c), e, h.commands[:0])
+	h.commands = c.policy.Handle(h.viewOf(now, c), e, h.commands[:0])
 	for _, cmd := range h.commands {
 		if !h.obey(now, c, cmd) {
 			h.counters.CommandsFailed++
@@ -208,6 +213,10 @@ func (h *Host) obey(now mono.Time, c *Conn, cmd pathmgr.Command) bool {
 		return c.SetBackup(now, cmd.Subflow, cmd.Backup)
 	case pathmgr.Wake:
 		c.wake = mono.Time(cmd.At)
+	case pathmgr.Watch:
+		c.watch = cmd.Bytes
+	case pathmgr.Measure:
+		c.measure = now.Add(measureEvery)
 	default:
 		return false
 	}
@@ -216,8 +225,11 @@ func (h *Host) obey(now mono.Time, c *Conn, cmd pathmgr.Command) bool {
 
 // viewOf returns what the path manager of c may see; it is valid until the
 // next call.
-func (h *Host) viewOf(c *Conn) *pathmgr.View {
+func (h *Host) viewOf(now mono.Time, c *Conn) *pathmgr.View {
 	v := &h.view
+	h.viewAt = now
+	v.Measured = h.measured
+	v.Size, v.Written, v.Acked = c.cfg.FlowSize, 0, 0
 	v.Active, v.Limits = c.active, c.limits()
 	v.Locals = h.cfg.Locals()
 	v.Routable = h.cfg.Routable

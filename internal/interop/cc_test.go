@@ -18,14 +18,14 @@ import (
 func TestCongestionControls(t *testing.T) {
 	for _, name := range cc.Names() {
 		t.Run(name, func(t *testing.T) {
-			isolated(t, 2*time.Minute, func(t *testing.T) {
+			isolated(t, 3*time.Minute, func(t *testing.T) {
 				congestion, err := cc.ByName(name)
 				require.NoError(t, err)
 				r := newRig(t, ipv4, equal)
 				r.announce(t)
 				server := kernelServe(t, kernelListen(t, true), true, 0)
 				c := r.dial(t, &mptcp.Config{Congestion: congestion})
-				within(t, c, 100*time.Second)
+				within(t, c, 160*time.Second)
 				defer logSubflows(t, c)
 				upload(t, name, c, server)
 				requireNoFaults(t, kernelCounters(t))

@@ -8,6 +8,7 @@
 //   - signal: announces addresses, opens subflows only to announced ones;
 //   - ndiffports: several subflows between one pair of addresses;
 //   - backup: a full mesh of which one subflow is used and the others stand by;
+//   - flowsize: as many of the fastest paths as the size of the flow deserves;
 //   - mptcpd: a full mesh that waits until a flow is long, and gives up subflows
 //     that share a link.
 //
@@ -37,7 +38,7 @@ const (
 	SubflowUp                        // a subflow is established: Subflow, Local, Remote, RemoteID
 	SubflowLost                      // a subflow ended: the same and Close, Reset, Transient; it is not in the View any more
 	PriorityChanged                  // the peer asked by MP_PRIO to use Subflow as backup, or no longer: see its PeerBackup
-	DataQueued                       // more data is waiting: Bytes in all
+	DataQueued                       // the Bytes of a Watch were written, or the size of the flow became known
 	SharedBottleneck                 // the subflows of Group were found to share a bottleneck; those of one Now are all that do
 	Tick                             // the time a policy asked for with Wake has come
 )
@@ -70,6 +71,8 @@ const (
 	WithdrawAddr                 // REMOVE_ADDR of Local
 	SetBackup                    // MP_PRIO on Subflow
 	Wake                         // send a Tick at At
+	Watch                        // send a DataQueued once so many Bytes were written in all
+	Measure                      // keep the host's table of paths up to date with this connection's subflows
 )
 
 // Command is what a policy wants done.
@@ -85,6 +88,7 @@ type Command struct {
 	Backup  bool
 	Reset   reason.Reset
 	At      time.Duration
+	Bytes   int64
 }
 
 // Local is a usable local address.
@@ -131,6 +135,10 @@ type View struct {
 	Acked    int64 // bytes acknowledged by the peer
 	// Routable reports whether the network can send from local to remote.
 	Routable func(local, remote netip.Addr) bool
+
+	// Measured returns the smoothed RTT of a path as the host knows it, 0 if it
+	// does not, and how long ago it was measured or last tried. nil = unknown.
+	Measured func(local, remote netip.Addr) (srtt, age time.Duration)
 }
 
 // Policy answers events. It is made for each connection, called under its

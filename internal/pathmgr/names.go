@@ -14,6 +14,7 @@ var byName = []struct {
 	make Factory
 }{
 	{"backup", newBackup},
+	{"flowsize", FlowSize(FlowSizeConfig{})},
 	{"fullmesh", newFullMesh},
 	{"mptcpd", Elimination{}.Factory()},
 	{"ndiffports", NDiffPorts(DefaultDiffPorts)},
