@@ -1,6 +1,8 @@
 package mptcp
 
 import (
+	"iter"
+	"maps"
 	"net/netip"
 	"time"
 
@@ -63,7 +65,7 @@ func (c *Conn) Info() Info {
 	t := c.core.SubflowTotals()
 	info.BytesRetransmitted, info.SegmentsRetransmitted = t.BytesRetransmitted, t.SegmentsRetransmitted
 	info.SegmentsSent, info.SegmentsReceived, info.Timeouts = t.SegmentsSent, t.SegmentsReceived, t.Timeouts
-	info.Drops = dropsByName(&i.Stats.Drops, &t.Drops)
+	info.Drops = dropsByName(maps.All(i.Stats.Drops), maps.All(t.Drops))
 	if i.Fallback != reason.FallbackNone {
 		info.Fallback, info.FallbackAt = i.Fallback.String(), c.fellBack
 	}
@@ -166,7 +168,7 @@ type Counters struct {
 func countersOf(h host.Counters, drops *[reason.NumDrops]uint64) Counters {
 	c := Counters{
 		Dialed: h.Dialed, Accepted: h.Accepted, Joined: h.Joined, ResetsSent: h.ResetsSent,
-		Drops: dropsByName(&h.Drops, &h.ConnDrops, drops), MIB: make(map[string]uint64, host.NumMIBs),
+		Drops: dropsByName(each(&h.Drops), each(&h.ConnDrops), each(drops)), MIB: make(map[string]uint64, host.NumMIBs),
 		Conns: h.Conns, TimeWait: h.TimeWait, HalfOpen: h.HalfOpen, HalfOpenJoins: h.HalfOpenJoins,
 	}
 	for m := range host.NumMIBs {
@@ -176,14 +178,25 @@ func countersOf(h host.Counters, drops *[reason.NumDrops]uint64) Counters {
 }
 
 // dropsByName sums up counts and gives those that are not 0 their names.
-func dropsByName(counts ...*[reason.NumDrops]uint64) map[string]uint64 {
+func dropsByName(counts ...iter.Seq2[reason.Drop, uint64]) map[string]uint64 {
 	all := make(map[string]uint64)
 	for _, of := range counts {
 		for r, n := range of {
 			if n > 0 {
-				all[reason.Drop(r).String()] += n
+				all[r.String()] += n
 			}
 		}
 	}
 	return all
+}
+
+// each returns the counts of a full table.
+func each(table *[reason.NumDrops]uint64) iter.Seq2[reason.Drop, uint64] {
+	return func(yield func(reason.Drop, uint64) bool) {
+		for r, n := range table {
+			if !yield(reason.Drop(r), n) {
+				return
+			}
+		}
+	}
 }

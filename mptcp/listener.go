@@ -107,6 +107,7 @@ type Listener struct {
 	done     chan struct{} // closed by Close
 	once     sync.Once
 	deadline deadline
+	patience patience
 }
 
 // Accept waits for the next connection and returns it, a *Conn.
@@ -130,6 +131,7 @@ func (l *Listener) AcceptMPTCP() (*Conn, error) {
 		if c := l.next(); c != nil {
 			return c, nil
 		}
+		l.patience.linger(l.ready)
 		select {
 		case <-l.ready:
 		case <-l.done:

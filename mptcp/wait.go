@@ -9,6 +9,7 @@ type side struct {
 	ready    chan struct{} // holds a token once the waiting call should look again
 	want     int           // guarded by Conn.mu: bytes the waiting call needs; 0 if none waits
 	deadline deadline
+	patience patience
 }
 
 func newSide() side {
@@ -46,6 +47,7 @@ func (s *side) end() { <-s.turn }
 // sleep waits until wake is called after want was set, or the deadline passes,
 // or closed is closed. Conn.mu must not be held.
 func (s *side) sleep(closed <-chan struct{}) error {
+	s.patience.linger(s.ready)
 	select {
 	case <-s.ready:
 		return nil

@@ -1,6 +1,8 @@
 package netstack
 
 import (
+	"sync"
+
 	"gvisor.dev/gvisor/pkg/buffer"
 
 	"github.com/gomptcp/gomptcp/mptcp"
@@ -17,18 +19,84 @@ const blockSize = buffer.MaxChunkSize
 // memory may be shared. The send queue writes through the slice instead, while
 // packets share the block, but only beyond what any of those packets covers:
 // bytes are written once, before the first packet that holds them is made, and
-// the block's memory returns to gVisor's pool when the queue and the last
-// packet have let go of it.
+// the block's memory is used again when the queue and the last packet have let
+// go of it.
+//
+// gVisor clears the memory of a new view, which costs as much as a copy. So
+// blocks that queues gave back wait in a ring until no packet shares them, and
+// serve again as they are.
 type allocator struct{}
 
-// Alloc returns a block of blockSize bytes.
+// ring holds views of blocks in the order in which they were given back.
+type ring struct {
+	views [ringSize]*buffer.View
+	head  int // of the one that has waited longest
+	n     int
+}
+
+// ringSize is how many blocks wait at most, 4 MiB: what a receiver in the same
+// process may well have yet to read.
+const ringSize = 64
+
+// rings drop what they hold when the garbage collector finds them idle.
+var rings = sync.Pool{New: func() any { return new(ring) }}
+
+// Alloc returns a block of blockSize bytes, whatever they are.
 func (allocator) Alloc() mptcp.Block {
-	v := buffer.NewViewSize(blockSize)
+	r := rings.Get().(*ring)
+	defer rings.Put(r)
+	v := r.take()
+	if v == nil {
+		v = buffer.NewViewSize(blockSize)
+	}
 	return mptcp.Block{Bytes: v.AsSlice(), Owner: v}
 }
 
 // Free gives up the queue's share of a block.
-func (allocator) Free(b mptcp.Block) { b.Owner.(*buffer.View).Release() }
+func (allocator) Free(b mptcp.Block) {
+	r := rings.Get().(*ring)
+	defer rings.Put(r)
+	r.put(b.Owner.(*buffer.View))
+}
+
+// take returns the view that has waited longest if nothing shares its memory
+// any more, else nil.
+func (r *ring) take() *buffer.View {
+	if r.n == 0 || !exclusive(r.views[r.head]) {
+		return nil
+	}
+	v := r.views[r.head]
+	r.views[r.head] = nil
+	r.head = (r.head + 1) % ringSize
+	r.n--
+	return v
+}
+
+func (r *ring) put(v *buffer.View) {
+	if r.n == ringSize {
+		v.Release()
+		return
+	}
+	r.views[(r.head+r.n)%ringSize] = v
+	r.n++
+}
+
+// exclusive reports whether no other view shares the memory of v, which is as
+// large as its chunk. gVisor says so only by what it does: a Buffer writes into
+// the room behind its last view if that is alone, and appends a view if not.
+func exclusive(v *buffer.View) bool {
+	v.CapLength(blockSize - 1)
+	buf := buffer.MakeWithView(v)
+	_ = buf.Append(buffer.NewViewSize(1)) // fails never
+	alone := v.Size() == blockSize
+	if !alone {
+		list := buf.AsViewList()
+		list.Back().Release()
+		v.SetNext(nil)
+		v.Grow(1)
+	}
+	return alone
+}
 
 // share returns a view of its own of the bytes of piece, which lies in whole.
 func share(whole *buffer.View, piece []byte) *buffer.View {

@@ -33,6 +33,30 @@ func TestBlocksAreSharedWithPackets(t *testing.T) {
 	a.Free(other)
 }
 
+// A block serves again once the last packet has let go of it, not before, and
+// in the order in which blocks were given back.
+func TestBlocksServeAgain(t *testing.T) {
+	var a allocator
+	var r ring
+	one, two := a.Alloc(), a.Alloc()
+	packet := payloadOf([][]byte{one.Bytes[:9]}, []any{one.Owner})
+	r.put(one.Owner.(*buffer.View))
+	r.put(two.Owner.(*buffer.View))
+	require.Nil(t, r.take(), "a packet shares the first")
+	require.Nil(t, r.take())
+	packet.Release()
+	v := r.take()
+	require.Same(t, one.Owner, v)
+	require.Same(t, &one.Bytes[0], &v.AsSlice()[0])
+	require.Len(t, v.AsSlice(), 64<<10)
+	require.Same(t, two.Owner, r.take())
+	require.Nil(t, r.take())
+	for range 2 * ringSize {
+		r.put(a.Alloc().Owner.(*buffer.View))
+	}
+	require.Equal(t, ringSize, r.n)
+}
+
 func TestPayloadsOfSeveralViews(t *testing.T) {
 	var a allocator
 	one, two := a.Alloc(), a.Alloc()

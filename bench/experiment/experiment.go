@@ -13,7 +13,8 @@ type Experiment struct {
 	Summary string // one line, for -list
 	Source  string // whose claim it checks: paper or document, and where in it
 	// Clocked says that units read the clock of the machine. They run alone,
-	// one after another, and are not part of "all".
+	// one after another, and are not part of "all". Their metrics are judged by
+	// the median over the seeds, which are then the rounds of one run.
 	Clocked    bool
 	Seeds      int // of a full run; 0 = 5
 	QuickSeeds int // of a quick run; 0 = 1
@@ -30,6 +31,7 @@ type Experiment struct {
 type Options struct {
 	Quick   bool    // fewer points, shorter runs: at most 12 seconds of processor time in all
 	Profile Profile // what the hosts are like
+	Dir     string  // where the results go, for what is kept beside them; "" = nowhere
 	// TraceDir is where units that offer traces put them; "" = nowhere. It has
 	// no influence on outcomes.
 	TraceDir string

@@ -97,6 +97,8 @@ type Report struct {
 	// Cover is how many panels, from the first on, are also written by
 	// themselves, as NAME.cover.svg; 0 = none.
 	Cover int
+
+	clocked bool
 }
 
 // Metric is a measured quantity, with what others say it should be.
@@ -105,15 +107,16 @@ type Metric struct {
 	Unit   string // "" for a pure number
 	Values []float64
 
-	paper  float64 // NaN = none
-	lo, hi float64 // band; infinite = open
+	paper   float64 // NaN = none
+	lo, hi  float64 // band; infinite = open
+	clocked bool    // judged by the median
 }
 
 // Metric adds a metric over values, which are usually one a seed.
 func (r *Report) Metric(key, unit string, values []float64) *Metric {
 	m := &Metric{
 		Key: key, Unit: unit, Values: slices.Clone(values),
-		paper: math.NaN(), lo: math.Inf(-1), hi: math.Inf(1),
+		paper: math.NaN(), lo: math.Inf(-1), hi: math.Inf(1), clocked: r.clocked,
 	}
 	r.Metrics = append(r.Metrics, m)
 	return m
@@ -149,10 +152,23 @@ func (m *Metric) Between(lo, hi float64) *Metric { return m.AtLeast(lo).AtMost(h
 // Judged reports whether the metric demands anything.
 func (m *Metric) Judged() bool { return !math.IsInf(m.lo, -1) || !math.IsInf(m.hi, 1) }
 
-// Holds reports whether the mean is what is demanded.
+// Holds reports whether the mean, or of a clocked experiment the median, is
+// what is demanded.
 func (m *Metric) Holds() bool {
-	mean := Mean(m.Values)
-	return mean >= m.lo && mean <= m.hi
+	v := Mean(m.Values)
+	if m.clocked {
+		v, _, _ = m.middle()
+	}
+	return v >= m.lo && v <= m.hi
+}
+
+// middle returns the median, the least and the most of the values.
+func (m *Metric) middle() (median, least, most float64) {
+	if len(m.Values) == 0 {
+		return math.NaN(), math.NaN(), math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(m.Values))
+	return Quantile(sorted, 0.5), sorted[0], sorted[len(sorted)-1]
 }
 
 // Figure adds a panel to the experiment's figure.
@@ -163,6 +179,8 @@ const (
 	Reproduced    = "reproduced"
 	NotReproduced = "not reproduced"
 	Smoke         = "smoke" // a quick run: everything runs, nothing is judged
+	Holding       = "holds" // of a clocked experiment: every metric is what it should be
+	Short         = "short" // of a clocked experiment: some are not
 )
 
 // Result is what the result file of an experiment says.
@@ -184,6 +202,11 @@ type MetricResult struct {
 	N     int         `json:"n"`
 	Paper *float64    `json:"paper"`
 	Band  [2]*float64 `json:"band"`
+
+	// Of clocked experiments: the median over the rounds, and how far apart
+	// the least and the most are.
+	Median *float64 `json:"median,omitempty"`
+	Spread *float64 `json:"spread,omitempty"`
 }
 
 // Conclude reduces results to a report and a result.
@@ -193,7 +216,7 @@ func (e *Experiment) Conclude(r *Results) (rep *Report, res *Result, err error) 
 			err = fmt.Errorf("%s: reducing: %v", e.Name, p)
 		}
 	}()
-	rep = &Report{}
+	rep = &Report{clocked: e.Clocked}
 	e.Reduce(r, rep)
 	res = &Result{
 		Name: e.Name, Params: map[string]any{"profile": r.Profile.String(), "quick": r.Quick},
@@ -218,8 +241,12 @@ func (e *Experiment) Conclude(r *Results) (rep *Report, res *Result, err error) 
 		return nil, nil, fmt.Errorf("%s: no metric is judged", e.Name)
 	case r.Quick:
 		res.Verdict, res.Failed = Smoke, []string{}
+	case len(res.Failed) > 0 && e.Clocked:
+		res.Verdict = Short
 	case len(res.Failed) > 0:
 		res.Verdict = NotReproduced
+	case e.Clocked:
+		res.Verdict = Holding
 	default:
 		res.Verdict = Reproduced
 	}
@@ -229,10 +256,15 @@ func (e *Experiment) Conclude(r *Results) (rep *Report, res *Result, err error) 
 
 func (m *Metric) result() MetricResult {
 	mean, lo, hi := Interval(m.Values)
-	return MetricResult{
+	res := MetricResult{
 		Unit: m.Unit, Mean: known(mean), CI95: [2]*float64{known(lo), known(hi)}, N: len(m.Values),
 		Paper: known(m.paper), Band: [2]*float64{known(m.lo), known(m.hi)},
 	}
+	if m.clocked {
+		median, least, most := m.middle()
+		res.Median, res.Spread = known(median), known(most-least)
+	}
+	return res
 }
 
 // known returns nil for what is no finite number.
@@ -243,9 +275,13 @@ func known(v float64) *float64 {
 	return &v
 }
 
-// Measured writes mean, interval and unit.
+// Measured writes mean and interval, of a clocked experiment median, least and
+// most, and the unit.
 func (m *Metric) Measured() string {
 	mean, lo, hi := Interval(m.Values)
+	if m.clocked {
+		mean, lo, hi = m.middle()
+	}
 	s := fmt.Sprintf("%.4g", mean)
 	if !math.IsNaN(lo) && lo != hi {
 		s += fmt.Sprintf(" (%.4g to %.4g)", lo, hi)

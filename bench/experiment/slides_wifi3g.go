@@ -33,8 +33,9 @@ func buffersKB(o Options) []float64 {
 }
 
 // wifi3GSchemes are TCP over each path, and MPTCP without and with what NSDI
-// 2012 calls M1 and M2: opportunistic retransmission and penalisation.
-var wifi3GSchemes = []string{"tcp wifi", "tcp 3g", "minrtt-plain", "minrtt"}
+// 2012 calls M1 and M2, opportunistic retransmission and penalisation, and the
+// default scheduler.
+var wifi3GSchemes = []string{"tcp wifi", "tcp 3g", "minrtt-plain", "minrtt", "default"}
 
 func planWiFi3G(o Options) Plan {
 	warm, measure := Pick(o, 10*time.Second, 20*time.Second), Pick(o, 20*time.Second, 60*time.Second)
@@ -90,10 +91,10 @@ func reduceWiFi3G(r *Results, rep *Report) {
 				// Without mechanisms against it a small buffer is filled by what
 				// the slow path holds up, and WiFi alone would be faster.
 				m.AtMost(0.95 * 8)
-			case scheme == "minrtt" && kb == 1000:
+			case (scheme == "minrtt" || scheme == "default") && kb == 1000:
 				m.AtLeast(9.2) // nearly the sum
-			case scheme == "minrtt" && kb >= 50:
-				// With them it is never worse than WiFi alone.
+			case (scheme == "minrtt" || scheme == "default") && kb >= 50:
+				// With them, or by the default, it is never worse than WiFi alone.
 				m.AtLeast(0.95 * Mean(r.Values(wifi3GCase("tcp wifi", kb), key)))
 			case scheme == "tcp wifi" && kb >= 100:
 				m.Paper(8).AtLeast(0.95 * 8 * tcpShare)

@@ -59,6 +59,7 @@ func parse(args []string, errorOutput io.Writer) (*options, error) {
 		return nil, fmt.Errorf("unexpected argument %q", dirs[0])
 	}
 	var err error
+	o.Dir = o.out
 	if o.Profile, err = experiment.ProfileByName(*profile); err != nil {
 		return nil, fmt.Errorf("-profile: %w", err)
 	}

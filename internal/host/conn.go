@@ -1,6 +1,7 @@
 package host
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -82,7 +83,7 @@ type SubflowTotals struct {
 	SegmentsSent, SegmentsReceived, SegmentsRetransmitted uint64
 	BytesRetransmitted                                    uint64
 	Timeouts                                              uint64
-	Drops                                                 [reason.NumDrops]uint64
+	Drops                                                 reason.Drops
 }
 
 func (t *SubflowTotals) add(s *subflow.Stats) {
@@ -91,14 +92,13 @@ func (t *SubflowTotals) add(s *subflow.Stats) {
 	t.SegmentsRetransmitted += s.SegsRetransmitted
 	t.BytesRetransmitted += s.BytesRetransmitted
 	t.Timeouts += s.Timeouts
-	for d, n := range s.Drops {
-		t.Drops[d] += n
-	}
+	t.Drops.Add(s.Drops)
 }
 
 // SubflowTotals returns the sums up to now.
 func (c *Conn) SubflowTotals() SubflowTotals {
 	t := c.ended
+	t.Drops = maps.Clone(t.Drops)
 	all := c.AppendSubflows(nil)
 	for i := range all {
 		if all[i].Close == reason.CloseNone {

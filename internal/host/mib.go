@@ -93,32 +93,44 @@ func (h *Host) count(m MIB) { h.counters.MIB[m]++ }
 
 // tally is what a connection has counted and its host has not yet taken over.
 type tally struct {
-	mib   [NumMIBs]uint64
-	drops [reason.NumDrops]uint64 // of the connection, that the host has taken over
+	mib   [NumMIBs]uint32
 	any   bool
-	seen  mpconn.Stats // totals already counted
+	drops reason.Drops // of the connection, that the host has taken over
+	seen  seen
+}
+
+// seen are totals that were counted already.
+type seen struct {
+	reinjected, checksums uint64 // bytes, errors
+	mapping, dataWindow   uint64 // drops
+	joins, announcements  uint64 // answered, received
 }
 
 func (t *tally) add(m MIB, n uint64) {
 	if n > 0 {
-		t.mib[m] += n
+		t.mib[m] += uint32(n)
 		t.any = true
 	}
 }
 
 // takeOver adds what c has counted to the host's counters.
 func (h *Host) takeOver(c *Conn) {
-	for d, n := range c.Totals().Drops {
-		h.counters.ConnDrops[d] += n - c.tally.drops[d]
-		c.tally.drops[d] = n
+	if now := c.Totals().Drops; len(now) > 0 {
+		if c.tally.drops == nil {
+			c.tally.drops = make(reason.Drops)
+		}
+		for d, n := range now {
+			h.counters.ConnDrops[d] += n - c.tally.drops[d]
+			c.tally.drops[d] = n
+		}
 	}
 	if !c.tally.any {
 		return
 	}
 	for m := range c.tally.mib {
-		h.counters.MIB[m] += c.tally.mib[m]
+		h.counters.MIB[m] += uint64(c.tally.mib[m])
 	}
-	c.tally.mib, c.tally.any = [NumMIBs]uint64{}, false
+	c.tally.mib, c.tally.any = [NumMIBs]uint32{}, false
 }
 
 // HandleSegment takes a segment that arrived on subflow id.
@@ -190,25 +202,23 @@ func (t *tally) sent(o *wire.Options) {
 
 // totals counts what the totals of the connection show that is new.
 func (t *tally) totals(s *mpconn.Stats) {
-	if s.BytesReinjected != t.seen.BytesReinjected {
-		t.seen.BytesReinjected = s.BytesReinjected
+	if s.BytesReinjected != t.seen.reinjected {
+		t.seen.reinjected = s.BytesReinjected
 		t.add(MIBMPTCPRetrans, 1)
 	}
-	if s.ChecksumErrors != t.seen.ChecksumErrors {
-		t.add(MIBDataCsumErr, s.ChecksumErrors-t.seen.ChecksumErrors)
-		t.seen.ChecksumErrors = s.ChecksumErrors
+	t.count(MIBDataCsumErr, s.ChecksumErrors, &t.seen.checksums)
+	if len(s.Drops) > 0 {
+		t.count(MIBDSSNotMatching, s.Drops[reason.DropMapping], &t.seen.mapping)
+		t.count(MIBNoDSSInWindow, s.Drops[reason.DropDataWindow], &t.seen.dataWindow)
 	}
-	t.add(MIBMPJoinSynAckRx, s.JoinsAnswered-t.seen.JoinsAnswered)
-	t.seen.JoinsAnswered = s.JoinsAnswered
-	t.add(MIBAddAddr, s.Announcements-t.seen.Announcements)
-	t.seen.Announcements = s.Announcements
-	t.dropped(s, reason.DropMapping, MIBDSSNotMatching)
-	t.dropped(s, reason.DropDataWindow, MIBNoDSSInWindow)
+	t.count(MIBMPJoinSynAckRx, s.JoinsAnswered, &t.seen.joins)
+	t.count(MIBAddAddr, s.Announcements, &t.seen.announcements)
 }
 
-func (t *tally) dropped(s *mpconn.Stats, d reason.Drop, m MIB) {
-	t.add(m, s.Drops[d]-t.seen.Drops[d])
-	t.seen.Drops[d] = s.Drops[d]
+// count adds what a total has grown by since it was seen.
+func (t *tally) count(m MIB, total uint64, seen *uint64) {
+	t.add(m, total-*seen)
+	*seen = total
 }
 
 // fallbackMIB are the counters of the reasons to fall back that have one.

@@ -25,11 +25,16 @@ const (
 	minTuneRTT = 5 * time.Millisecond
 )
 
+// idleBuffer is how long nothing must have moved before buffers that grew give
+// back what is beyond the size they began with.
+const idleBuffer = 10 * time.Second
+
 // buffer is how many bytes one direction may hold.
 type buffer struct {
 	limit    int
 	ceiling  int // the limit grows no further; equal from the start when the size is fixed
 	reserved int // bytes of the limit taken from the budget
+	tuned    bool
 }
 
 // newBuffer returns a buffer of a fixed size, or with size 0 one that grows to
@@ -37,7 +42,7 @@ type buffer struct {
 func (c *Conn) newBuffer(size int) buffer {
 	b := buffer{limit: size, ceiling: size}
 	if size <= 0 {
-		b = buffer{limit: min(startBuffer, c.cfg.MaxBuffer), ceiling: c.cfg.MaxBuffer}
+		b = buffer{limit: min(startBuffer, c.cfg.MaxBuffer), ceiling: c.cfg.MaxBuffer, tuned: true}
 	}
 	if over := b.limit - startBuffer; over > 0 {
 		b.limit = startBuffer
@@ -64,6 +69,50 @@ func (c *Conn) release(b *buffer) {
 		c.cfg.Budget.Release(b.reserved)
 	}
 	b.reserved = 0
+}
+
+// moved is how far both streams had come when idleness was last looked for.
+type moved struct{ written, acked, read, received uint64 }
+
+func (c *Conn) moved() moved {
+	next := c.rcv.q.Next()
+	return moved{c.snd.q.End(), c.snd.una, next - uint64(c.rcv.q.Readable()), next}
+}
+
+// watchIdle sees to it that buffers that grew are looked at again.
+func (c *Conn) watchIdle(now mono.Time) {
+	grown := c.snd.buffer.tuned && c.snd.buffer.reserved > 0 || c.rcv.buffer.tuned && c.rcv.buffer.reserved > 0
+	if grown && !c.timers.At(timerShrink).Set() {
+		c.lastMoved = c.moved()
+		c.timers.Set(timerShrink, now.Add(idleBuffer))
+	}
+}
+
+// shrinkIdle shrinks buffers if nothing has moved since it was set up: the send
+// buffer to where it began, the receive buffer to what was promised to the peer,
+// as the right edge of the window must not move left.
+func (c *Conn) shrinkIdle(now mono.Time) {
+	if c.moved() != c.lastMoved {
+		c.watchIdle(now)
+		return
+	}
+	c.shrink(&c.snd.buffer, int(c.snd.q.End()-min(c.snd.una, c.snd.q.End())))
+	next := c.rcv.q.Next()
+	c.shrink(&c.rcv.buffer, int(max(c.rcv.adv, next)-next)+c.rcv.q.Readable())
+}
+
+// shrink gives back what a tuned buffer has beyond its first size and what is
+// still needed.
+func (c *Conn) shrink(b *buffer, needed int) {
+	n := min(b.limit-max(needed, startBuffer), b.reserved)
+	if !b.tuned || n <= 0 {
+		return
+	}
+	b.limit -= n
+	b.reserved -= n
+	if c.cfg.Budget != nil {
+		c.cfg.Budget.Release(n)
+	}
 }
 
 // round is a measurement of how fast the user reads: dynamic right-sizing, over
@@ -99,6 +148,7 @@ func (c *Conn) tuneReceive(now mono.Time) {
 		want = 4 * n
 	}
 	c.grow(b, want)
+	c.watchIdle(now)
 	*r = round{start: now, read: read, last: n}
 	for _, f := range c.flows {
 		f.echoRTT = 0

@@ -45,6 +45,32 @@ func TestBuffersGrow(t *testing.T) {
 	require.Equal(t, 256<<10, l.a.conn.Info().ReadBuffer)
 }
 
+// After 10 s without use a send buffer is as it began and the budget has its
+// memory back; a receive buffer keeps what the peer was promised. Both grow
+// again.
+func TestIdleBuffersShrink(t *testing.T) {
+	for _, plain := range []bool{false, true} {
+		p := &purse{left: 32 << 20}
+		l := newLab(t, 6, 1)
+		l.paths[0].delay = 100 * time.Millisecond
+		l.a.cfg.Budget, l.b.cfg.Budget = p, p
+		l.a.cfg.Plain, l.b.cfg.Plain = plain, plain
+		l.connect()
+		if !plain {
+			l.prove()
+		}
+		for range 2 {
+			l.transfer(l.a, l.b, 15_000_000, time.Minute, nil)
+			require.Greater(t, l.a.conn.Info().WriteBuffer, 2<<20)
+			l.idle(25 * time.Second)
+			require.Equal(t, 256<<10, l.a.conn.Info().WriteBuffer)
+			got := l.b.conn.Info()
+			require.GreaterOrEqual(t, got.ReadBuffer, got.Window)
+			require.Equal(t, 32<<20, p.left+got.ReadBuffer-256<<10, "the budget lends what buffers have beyond their beginning")
+		}
+	}
+}
+
 // A reader that is slow, or pauses, is not given more; a size that was asked for
 // stays.
 func TestBuffersStay(t *testing.T) {

@@ -75,9 +75,11 @@ type Conn struct {
 
 	timers  timerTable
 	backoff int // of DataRexmit
-	events  []Event
-	stats   Stats
-	placed  func(mono.Time, Placement) // nil = nobody wants to know
+
+	lastMoved moved // when timerShrink was set
+	events    []Event
+	stats     Stats
+	placed    func(mono.Time, Placement) // nil = nobody wants to know
 }
 
 // sendSide is the outgoing half.
@@ -266,6 +268,7 @@ func (c *Conn) collect(now mono.Time, f *flow) {
 		return
 	}
 	c.flowAcked(f)
+	c.watchIdle(now)
 	var d subflow.Data
 	for f.tcp.NextData(&d) {
 		c.receive(f, &d)
@@ -287,7 +290,7 @@ func (c *Conn) flow(id int) *flow {
 	return nil
 }
 
-func (c *Conn) drop(r reason.Drop) { c.stats.Drops[r]++ }
+func (c *Conn) drop(r reason.Drop) { c.stats.Drops.Count(r) }
 
 // IsMPTCP reports whether the connection speaks MPTCP.
 func (c *Conn) IsMPTCP() bool { return c.mode == modeMPTCP }

@@ -162,7 +162,7 @@ func (c *Conn) unmapped(now mono.Time, f *flow) {
 		c.fallBack(now, f, reason.FallbackNoMapping)
 		return
 	}
-	c.stats.Drops[reason.DropUnmapped]++
+	c.stats.Drops.Count(reason.DropUnmapped)
 	if !f.stuck.until.Set() || f.stuck.off != f.heldFrom() {
 		f.stuck = stuck{f.heldFrom(), now.Add(unmappedTimeout)}
 	}

@@ -1,6 +1,7 @@
 package mpconn
 
 import (
+	"maps"
 	"net/netip"
 
 	"github.com/gomptcp/gomptcp/internal/key"
@@ -19,7 +20,13 @@ type Stats struct {
 	ChecksumErrors  uint64 // DSS checksums that did not hold
 	Announcements   uint64 // ADD_ADDRs whose HMAC verified
 	JoinsAnswered   uint64 // SYN/ACKs to joins begun here whose HMAC verified
-	Drops           [reason.NumDrops]uint64
+	Drops           reason.Drops
+}
+
+// clone returns a copy that the connection does not change.
+func (s Stats) clone() Stats {
+	s.Drops = maps.Clone(s.Drops)
+	return s
 }
 
 // Totals returns the totals up to now. They change with the connection and
@@ -69,7 +76,7 @@ func (c *Conn) Info() Info {
 		ReadBuffer: c.rcv.buffer.limit, WriteBuffer: s.buffer.limit,
 		SendMemory: s.q.Memory(), RecvMemory: c.rcv.q.Memory(),
 		NextDSN: uint64(s.dsn(s.nxt)), NextAck: uint64(c.rcv.dsn(c.rcv.ack())),
-		Stats: c.stats,
+		Stats: c.stats.clone(),
 	}
 }
 

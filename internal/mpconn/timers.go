@@ -18,6 +18,7 @@ const (
 	timerSignal                      // an option that waits may be sent
 	timerHold                        // a SYN that is held has waited for data long enough
 	timerRepeat                      // an option may not have arrived
+	timerShrink                      // buffers that grew may be idle
 	timerProof                       // nothing shows that the third ACK has arrived
 )
 
@@ -81,6 +82,8 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 			c.fastCloseTimeout(now)
 		case timerHold:
 			c.held = false
+		case timerShrink:
+			c.shrinkIdle(now)
 		case timerProof:
 			c.askProof(now)
 		case timerRepeat:

@@ -38,6 +38,28 @@ const (
 	NumDrops
 )
 
+// Drops counts by reason. It is nil until the first one, as a connection that
+// all goes well with needs none.
+type Drops map[Drop]uint64
+
+// Count adds one.
+func (c *Drops) Count(d Drop) {
+	if *c == nil {
+		*c = make(Drops)
+	}
+	(*c)[d]++
+}
+
+// Add adds all counts of b.
+func (c *Drops) Add(b Drops) {
+	if *c == nil && len(b) > 0 {
+		*c = make(Drops)
+	}
+	for d, n := range b {
+		(*c)[d] += n
+	}
+}
+
 var dropNames = [NumDrops]string{
 	"none", "short header", "bad data offset", "bad checksum", "malformed option", "bad address",
 	"no connection", "backlog full", "inbox full", "outside the window", "bad acknowledgment",

@@ -5,9 +5,12 @@ const (
 	// at that size the copy costs less than what keeping a packet buffer,
 	// with its headers and its own allocation, would pin.
 	copyBelow = 512
-	// chunkSize is the size in bytes of the largest buffer that copies share,
-	// small enough for an idle connection to keep one.
-	chunkSize = 2 << 10
+	// chunkSize is the size in bytes of the buffers that are recycled: enough
+	// for nearly any payload that is copied, small enough for an idle
+	// connection to keep one. With what stands beside it a chunk has 512 bytes.
+	chunkSize = 496
+	// shareMost is the size in bytes of the largest buffer that copies share.
+	shareMost = 2 << 10
 )
 
 // chunk is a buffer for copies, recycled by its queue.
@@ -24,6 +27,7 @@ func (c *chunk) DecRef() {
 		panic("stream: chunk freed twice")
 	}
 	c.free = true
+	c.home.lent--
 	if c.home.spare == nil {
 		c.home.spare = c
 	}
@@ -99,7 +103,12 @@ func (q *RecvQ) extend(c *chain, n int) {
 			size = max(n, chunkSize)
 		}
 	} else if t := q.nodes.at(c.tail); t.grows {
-		size = max(n, min(chunkSize, t.pinned+n))
+		size = max(n, min(shareMost, t.pinned+n))
+	}
+	if size < chunkSize && (q.spare != nil || 2*size >= chunkSize || q.lent == 0 && c == &q.ready) {
+		// One that is there costs nothing, one that is half full little, and one
+		// there always may be: the last bytes of each message come here.
+		size = chunkSize
 	}
 	p := piece{last: true, grows: true, pinned: size}
 	if size == chunkSize {
@@ -115,6 +124,7 @@ func (q *RecvQ) extend(c *chain, n int) {
 // chunk returns an empty chunk.
 func (q *RecvQ) chunk() *chunk {
 	c := q.spare
+	q.lent++
 	if c == nil {
 		return &chunk{home: q}
 	}

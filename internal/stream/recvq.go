@@ -27,6 +27,7 @@ type RecvQ struct {
 	pinned   int    // bytes of memory that pieces keep alive
 
 	spare *chunk   // one chunk ready for reuse
+	lent  int      // chunks in use
 	views [][]byte // scratch of Pop
 }
 

@@ -98,7 +98,7 @@ func (s *Subflow) receive(now mono.Time, seg *wire.Segment, num relSSN) {
 		// RFC 9293, Section 3.10.7.4: after a FIN "This should not occur
 		// [...] Ignore the segment text." The FIN may have come again.
 		s.rcv.due = ackNow
-		s.count.drops[reason.DropDuplicateData]++
+		s.count.drops.Count(reason.DropDuplicateData)
 		return
 	}
 	if size > 0 {
@@ -110,7 +110,7 @@ func (s *Subflow) receive(now mono.Time, seg *wire.Segment, num relSSN) {
 		limit = min(limit, s.rcv.fin)
 	}
 	if end > limit {
-		s.count.drops[reason.DropOutOfWindow]++
+		s.count.drops.Count(reason.DropOutOfWindow)
 	}
 	next := s.rcv.nxt
 	s.store(seg, num, min(end, limit))
@@ -150,7 +150,7 @@ func (s *Subflow) store(seg *wire.Segment, num, end relSSN) {
 		seg.Owner = nil
 	}
 	if dup := int(end-lo) - fresh; dup > 0 {
-		s.count.drops[reason.DropDuplicateData]++
+		s.count.drops.Count(reason.DropDuplicateData)
 		if fresh == 0 {
 			s.noteAgain(lo, end)
 		}

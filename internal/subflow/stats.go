@@ -1,6 +1,7 @@
 package subflow
 
 import (
+	"maps"
 	"time"
 
 	"github.com/gomptcp/gomptcp/internal/mono"
@@ -14,7 +15,7 @@ type counters struct {
 	timeouts, probes, recoveries, spurious, dsacks           uint64
 	mtuProbes, blackHoles                                    uint64
 	cePackets, ceBytes, marked                               uint64
-	drops                                                    [reason.NumDrops]uint64
+	drops                                                    reason.Drops
 }
 
 // Snapshot is what a scheduler looks at. It costs little.
@@ -79,7 +80,7 @@ type Stats struct {
 	CEBytes     uint64 // payload of those
 	BytesMarked uint64 // payload acknowledged by ACKs with ECE
 
-	Drops [reason.NumDrops]uint64 // segments, or parts of them, ignored
+	Drops reason.Drops // segments, or parts of them, ignored
 }
 
 // Stats returns a snapshot of everything.
@@ -96,6 +97,6 @@ func (s *Subflow) Stats() Stats {
 		Timeouts: c.timeouts, Probes: c.probes, Recoveries: c.recoveries, Spurious: c.spurious, DSACKs: c.dsacks,
 		MTU: s.snd.mtu, MTUProbes: c.mtuProbes, BlackHoles: c.blackHoles,
 		CEPackets: c.cePackets, CEBytes: c.ceBytes, BytesMarked: c.marked,
-		Drops: c.drops,
+		Drops: maps.Clone(c.drops),
 	}
 }

@@ -268,6 +268,6 @@ func (s *Subflow) SetNagle(on bool) {
 
 // drop counts a segment, or a part of one, as ignored.
 func (s *Subflow) drop(r reason.Drop) Verdict {
-	s.count.drops[r]++
+	s.count.drops.Count(r)
 	return Dropped
 }
