@@ -189,7 +189,7 @@ func (e *ends) fail(t *testing.T, kernelDetects bool) {
 	if kernelDetects {
 		from, to = to, from
 	}
-	const n = 2 * mebi
+	const n = 8 * mebi
 	sent := make(chan error, 1)
 	go func() { sent <- send(from, payload(n, clientSeed)) }()
 	whole := make(chan received, 1)

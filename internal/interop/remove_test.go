@@ -36,9 +36,7 @@ func TestRemovals(t *testing.T) {
 			}),
 		},
 		{
-			// A REMOVE_ADDR is sent again if the link that it was sent on goes
-			// before its arrival is proved.
-			name: "client's three subflows", kernel: server, links: v4(3), more: []string{"RmAddrTx", "RmAddr"},
+			name: "client's three subflows", kernel: server, links: v4(3),
 			steps: append(joined(3), step{do: linkGoes(false, 2, 3, 4), want: removes(client, 3, 3), subflows: 1}),
 		},
 		{
@@ -54,7 +52,7 @@ func TestRemovals(t *testing.T) {
 			steps: signalled(1, step{do: linkGoes(false, 2), want: removes(server, 1, 1), subflows: 1}),
 		},
 		{
-			name: "server's three addresses", kernel: client, links: v4(3), more: []string{"RmAddrTx", "RmAddr"},
+			name: "server's three addresses", kernel: client, links: v4(3),
 			steps: signalled(3, step{do: linkGoes(false, 2, 3, 4), want: removes(server, 3, 3), subflows: 1}),
 		},
 		{

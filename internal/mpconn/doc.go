@@ -14,7 +14,8 @@
 // numbers exist on the wire only (see space). The way of a written byte:
 // senddata.go takes it, schedule.go picks the subflow, mapping.go binds it to
 // the subflow's sequence space, poll.go puts it into a segment. The way of a
-// received byte: recvdata.go finds its mapping and its place.
+// received byte: recvdata.go finds its mapping and its place. Bytes that go along
+// with a SYN have an offset but no data sequence number (fastopen.go).
 //
 // Falling back to plain TCP (fallback.go for lost options, fail.go for failed
 // checksums) is one decision: whether it is still allowed, the end of joins
