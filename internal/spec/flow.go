@@ -100,6 +100,10 @@ func (f *Flow) send(o *Out) {
 
 func (f *Flow) sendPacket(p Packet, seg *wire.Segment) {
 	f.s.trace("peer  ", seg)
+	if f.s.gather {
+		f.s.burst = append(f.s.burst, p)
+		return
+	}
 	f.s.T.Send(p)
 }
 

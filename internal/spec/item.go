@@ -47,7 +47,7 @@ func Items(match *regexp.Regexp) []Item {
 	for _, group := range [][]Item{
 		basicItems, capableItems, joinItems, mappingItems, dataItems, windowItems,
 		addrItems, endItems, fallbackItems, otherItems, fastOpenItems,
-		segmentItems, stateItems, timingItems, extensionItems, moreItems,
+		segmentItems, stateItems, timingItems, extensionItems, moreItems, rareItems,
 	} {
 		for _, it := range group {
 			if match == nil || match.MatchString(it.ID+" "+it.Title) {

@@ -45,6 +45,8 @@ type Script struct {
 	flows  []*Flow
 	strays []*In // segments for no flow
 	ports  uint16
+	gather bool     // segments of the peer wait in burst
+	burst  []Packet // see atOnce
 	log    []string
 }
 
@@ -128,6 +130,21 @@ func (s *Script) pull(until mono.Time) bool {
 	}
 	s.strays = append(s.strays, in)
 	return true
+}
+
+// atOnce makes what send sends arrive at once, where the target can tell.
+func (s *Script) atOnce(send func()) {
+	s.gather = true
+	send()
+	all := s.burst
+	s.gather, s.burst = false, nil
+	if t, ok := s.T.(interface{ SendAll(all []Packet) }); ok {
+		t.SendAll(all)
+		return
+	}
+	for _, p := range all {
+		s.T.Send(p)
+	}
 }
 
 // stray returns the next segment that belongs to no flow and satisfies match;

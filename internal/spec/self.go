@@ -45,7 +45,7 @@ func NewSelf(setup Setup) Target {
 	}
 	rng := rand.New(rand.NewPCG(8684, 9293))
 	cfg := host.Config{
-		Rand:     rng.Uint64,
+		Rand:     repeated(rng.Uint64, setup.Repeats),
 		Path:     t.path,
 		Routable: t.routable,
 		Locals:   t.locals,
@@ -56,6 +56,22 @@ func NewSelf(setup Setup) Target {
 	}
 	t.host = host.New(cfg)
 	return t
+}
+
+// repeated gives each number of a source n times in a row.
+func repeated(source func() uint64, n int) func() uint64 {
+	if n < 2 {
+		return source
+	}
+	var last uint64
+	left := 0
+	return func() uint64 {
+		if left == 0 {
+			last, left = source(), n
+		}
+		left--
+		return last
+	}
 }
 
 func (t *self) Name() string          { return "self" }
@@ -116,6 +132,19 @@ type memory struct{}
 func (memory) DecRef() {}
 
 func (t *self) Send(p Packet) {
+	t.take(p)
+	t.pump()
+}
+
+// SendAll gives the target packets that arrive at once.
+func (t *self) SendAll(all []Packet) {
+	for _, p := range all {
+		t.take(p)
+	}
+	t.pump()
+}
+
+func (t *self) take(p Packet) {
 	src, dst := wire.Ports(p.TCP)
 	n := wire.HeaderLen(p.TCP)
 	if n < 0 {
@@ -139,7 +168,6 @@ func (t *self) Send(p Packet) {
 	case host.VerdictJoin:
 		t.host.Join(t.now, v.Conn, seg)
 	}
-	t.pump()
 }
 
 func (t *self) Recv(until mono.Time) (Packet, bool) {

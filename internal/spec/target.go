@@ -39,6 +39,10 @@ type Setup struct {
 	// can.
 	FastOpen bool
 
+	// Repeats has each random number of the target come so many times in a row,
+	// where the target can.
+	Repeats int
+
 	Subflows   int // most subflows of a connection; 0 = the target's default
 	ReadBuffer int // bytes; 0 = the target's default
 }
