@@ -105,7 +105,9 @@ func (c *Conn) LocalAddr() net.Addr { return c.local }
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
 // Read reads what has arrived, in order, into p. After the peer closed its
-// side in order it returns io.EOF.
+// side in order it returns io.EOF. It takes what it returns: there is no peeking
+// and no waiting for a full buffer, so that a reader never waits for bytes that
+// it has already been shown.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.readSome(p)
 	return n, c.opError("read", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/wire"
 	"github.com/gomptcp/gomptcp/mptcp"
 )
@@ -80,7 +81,9 @@ func TestCloseStormLeavesNothing(t *testing.T) {
 }
 
 // One listener takes connections that speak MPTCP, such that never did, and such
-// that had to fall back, at the same time; each is what it is.
+// that had to fall back, at the same time; each is what it is, and knows why.
+// Guards: acceptCapable and capableSYNACK decide for each connection by what its
+// peer sent, and MultipathTCP asks the connection, not the configuration.
 func TestListenerTakesAMix(t *testing.T) {
 	inBubble(t, setup{links: twoLinks[:1]}, func(p *pair) {
 		l := p.listen()
@@ -89,7 +92,12 @@ func TestListenerTakesAMix(t *testing.T) {
 			cfg   *mptcp.Config
 			strip bool
 			mptcp bool
-		}{{nil, false, true}, {&mptcp.Config{Plain: true}, false, false}, {nil, true, false}}
+			why   reason.Fallback // of the side that accepts
+		}{
+			{nil, false, true, reason.FallbackNone},
+			{&mptcp.Config{Plain: true}, false, false, reason.FallbackPeerSYN},
+			{nil, true, false, reason.FallbackPeerSYN},
+		}
 		var clients, servers []*mptcp.Conn
 		for i := range 9 {
 			k := kinds[i%3]
@@ -110,6 +118,9 @@ func TestListenerTakesAMix(t *testing.T) {
 		for i := range clients {
 			p.transfer(clients[i], servers[i], pattern(20_000))
 			p.transfer(servers[i], clients[i], pattern(20_000))
+			if why := kinds[i%3].why; why != reason.FallbackNone {
+				require.Equal(p, why.String(), servers[i].Info().Fallback, "connection %d", i)
+			}
 			for _, c := range []*mptcp.Conn{clients[i], servers[i]} {
 				mp, err := c.MultipathTCP()
 				require.NoError(p, err)

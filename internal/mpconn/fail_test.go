@@ -2,12 +2,14 @@ package mpconn
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/seq"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
@@ -239,6 +241,47 @@ func TestMPFailOnReset(t *testing.T) {
 	require.True(t, *hit)
 	require.Zero(t, l.b.wrong)
 	require.Less(t, l.now.Sub(start), 200*time.Millisecond, "no timer had to fire")
+}
+
+// RFC 8684, Section 3.7, as sender: an MP_FAIL on an ACK is for a connection
+// with one subflow. Where there are several, its subflow is closed by a RST with
+// MP_FAIL, nothing becomes plain TCP, and what went there from its number on is
+// sent elsewhere, also if the ACK acknowledged it. Guard: canRevert in
+// handleFail, and what is sent again there.
+func TestMPFailOnACKWithSeveralSubflows(t *testing.T) {
+	l := summed(t, 8, 2)
+	l.join(1)
+	l.run("join", time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 && l.b.count(EventSubflowUp) == 2 })
+	var lost *wire.Segment // the first with data on path 1, where none passes
+	l.paths[1].box = func(e *end, seg *wire.Segment) bool {
+		if e == l.a && seg.PayloadLen() > 0 && lost == nil {
+			cp := *seg
+			lost = &cp
+		}
+		return e == l.b || seg.PayloadLen() == 0
+	}
+	l.a.write(60_000)
+	l.run("data on path 1", time.Second, func() bool { return lost != nil })
+	// The peer acknowledges it on the subflow, but not its data.
+	fail := wire.Segment{Src: lost.Dst, Dst: lost.Src, Header: wire.Header{
+		Seq: lost.Ack, Ack: lost.Seq.Add(lost.PayloadLen()), Flags: wire.ACK, Wnd: lost.Wnd,
+	}}
+	fail.Has = wire.OptMPFail | wire.OptDSS | lost.Has&wire.OptTimestamps
+	fail.TSVal, fail.TSEcr = lost.TSEcr, lost.TSVal
+	fail.FailDSN = seq.DSN(lost.DSS.DSN)
+	fail.DSS = wire.DSS{Flags: wire.DSSAck | wire.DSSAck8, Ack: lost.DSS.DSN}
+	l.a.conn.HandleSegment(l.now, l.a.tuples[[2]netip.AddrPort{fail.Dst, fail.Src}], &fail)
+	l.a.pump()
+	rst := l.a.resets(1)
+	require.Len(t, rst, 1)
+	require.NotZero(t, rst[0].Has&wire.OptMPFail)
+	l.run("data again", time.Minute, func() bool { l.b.readAll(); return l.b.read == l.a.wrote })
+	require.Empty(t, l.a.resets(0))
+	require.Zero(t, l.b.wrong)
+	for _, e := range []*end{l.a, l.b} {
+		require.Equal(t, reason.FallbackNone, e.conn.Fallback(), e.name)
+		require.Empty(t, infinites(e.sent), e.name)
+	}
 }
 
 // A join at any moment of a failure never leaves a connection that is plain

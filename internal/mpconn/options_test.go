@@ -67,6 +67,35 @@ func TestOptionsVanishOnFirstSubflowAfterJoin(t *testing.T) {
 	require.Equal(t, 1, l.a.count(EventSubflowLost))
 }
 
+// RFC 8684, Section 3.7: where "MPTCP options are no longer permitted" once they
+// were, "the subflow SHOULD be treated as broken and closed with a RST", since
+// what came without a mapping cannot be delivered: it may have been something
+// else that was to be sent again. No byte is read, the RST says why, and nothing
+// hangs. Guard: unmapped, which neither drops the bytes nor guesses.
+func TestOptionsVanishAfterFirstData(t *testing.T) {
+	for _, forward := range []bool{true, false} {
+		t.Run(fmt.Sprint(forward), func(t *testing.T) {
+			l := proven(t, 1)
+			l.paths[0].box = func(_ *end, seg *wire.Segment) bool {
+				if seg.Flags&wire.RST == 0 {
+					seg.Has &^= wire.OptMPTCP
+				}
+				return true
+			}
+			from, to := l.a, l.b
+			if !forward {
+				from, to = to, from
+			}
+			from.write(3000)
+			l.run("reset", time.Minute, func() bool { to.readAll(); return from.count(EventSubflowLost) == 1 })
+			require.Equal(t, 1, to.read, "what came while options passed")
+			require.Len(t, to.resets(0), 1)
+			require.Equal(t, reason.ResetMiddlebox, to.resets(0)[0].TCPRst.Reason)
+			require.Empty(t, from.resets(0))
+		})
+	}
+}
+
 // Options that stop passing on the first subflow while a join is under way, at
 // every step of both. A connection that fell back has one subflow and takes no
 // other, no wrong byte is read, and nothing hangs. The guard is startPlain's

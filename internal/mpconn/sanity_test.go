@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gomptcp/gomptcp/internal/key"
 	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
@@ -172,6 +173,29 @@ func TestJoinAnsweredByOtherOptions(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A SYN/ACK whose MP_JOIN has the form of a third ACK is refused, though its
+// HMAC is that of the keys and of a nonce of 0, which that form lacks. Guard:
+// joinSYNACK asks for the form; a missing option is caught by the HMAC too.
+func TestJoinSYNACKOfAnotherForm(t *testing.T) {
+	l := proven(t, 2)
+	l.paths[1].box = func(from *end, seg *wire.Segment) bool {
+		if from == l.b && seg.Flags&(wire.SYN|wire.RST) == wire.SYN {
+			syn := l.a.carrying(wire.OptMPJoin)[0]
+			seg.Has = seg.Has&^(wire.OptTimestamps|wire.OptSACKPermitted|wire.OptWScale) | wire.OptMPJoin
+			seg.Join = wire.MPJoin{Form: wire.JoinACK}
+			mac := key.JoinHMAC(keyB, keyA, 0, syn.Join.Nonce)
+			copy(seg.Join.HMAC[:], mac[:])
+		}
+		return true
+	}
+	l.join(1)
+	l.run("refusal", 20*time.Second, func() bool { return l.a.count(EventSubflowLost) == 1 })
+	require.Empty(t, l.a.carrying(wire.OptMPJoin)[1:], "no third ACK")
+	require.Equal(t, 1, l.a.count(EventSubflowUp))
+	require.Equal(t, reason.ResetMPTCP, l.a.resets(1)[0].TCPRst.Reason)
+	l.transfer(l.a, l.b, 10_000, time.Minute, nil)
 }
 
 // A connection that ends at any step of a join, on either side: no segment of
