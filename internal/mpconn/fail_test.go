@@ -247,7 +247,7 @@ func TestMPFailOnReset(t *testing.T) {
 // with one subflow. Where there are several, its subflow is closed by a RST with
 // MP_FAIL, nothing becomes plain TCP, and what went there from its number on is
 // sent elsewhere, also if the ACK acknowledged it. Guard: canRevert in
-// handleFail, and what is sent again there.
+// handleFail.
 func TestMPFailOnACKWithSeveralSubflows(t *testing.T) {
 	l := summed(t, 8, 2)
 	l.join(1)
