@@ -19,11 +19,12 @@ type inOrder struct {
 	rtts, rates [MaxSubflows]float64 // of each subflow, for the decision being made
 }
 
-// newDefault makes the default. It is ours, and the default because no other
-// policy here did as well in the experiment "schedulers" (see package bench).
-// It never wants to be slower than the best subflow alone, which schedulers
-// are when a slow subflow holds up a window that the fast one could use. To
-// that end
+// newDefault makes the default. It is ours, and the default because on 40
+// environments of the experiment "schedulers" (see package bench), on which it
+// was also tuned, no other policy of those compared (minrtt, ecf and stms among
+// them) lost less often to the best subflow alone or gained more over it.
+// Schedulers lose when a slow subflow holds up a window that the fast one could
+// use. Against that
 //
 //   - the fastest subflow that has room sends from the head of the queue. A
 //     slower one sends what lies as far behind as the faster ones will have

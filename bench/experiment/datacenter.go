@@ -32,7 +32,8 @@ func subflowCounts(o Options) []int { return Pick(o, []int{1, 8}, []int{1, 2, 4,
 
 func planDatacenter(o Options) Plan {
 	k := Pick(o, 4, 8)
-	const warm, measure = 500 * time.Millisecond, time.Second
+	warm := Pick(o, 500*time.Millisecond, time.Second)
+	measure := Pick(o, time.Second, 2*time.Second)
 	p := Plan{Params: map[string]any{
 		"k": k, "hosts": k * k * k / 4, "links Mb/s": 100, "queue packets": 100, "congestion control": "lia",
 		"overhead bytes": sim.OverheadEthernet, "warm-up s": warm.Seconds(), "measured s": measure.Seconds(),
