@@ -2,5 +2,11 @@
 
 package sim_test
 
-// slowdown divides the rates of the largest runs under the race detector.
-const slowdown = 1
+import "time"
+
+// slowdown divides the rates of the largest runs under the race detector;
+// fillLimit is within how long a long fat path is to be full.
+const (
+	slowdown  = 1
+	fillLimit = 15 * time.Second
+)
