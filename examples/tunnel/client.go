@@ -25,7 +25,7 @@ func runClient(ctx context.Context, o *clientOptions) error {
 		return err
 	}
 	defer host.Close()
-	device, err := netstack.OpenTUN(netstack.TUNConfig{Name: o.device})
+	device, err := netstack.OpenTUN(netstack.TUNConfig{Name: o.device, NoOffload: true})
 	if err != nil {
 		return err
 	}

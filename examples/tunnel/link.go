@@ -63,7 +63,7 @@ func newHost(links []link) (*netstack.Host, error) {
 // attach creates the device, gives the kernel its address and makes it a link
 // of the host.
 func (l link) attach(host *netstack.Host) error {
-	tun, err := netstack.OpenTUN(netstack.TUNConfig{Name: l.name})
+	tun, err := netstack.OpenTUN(netstack.TUNConfig{Name: l.name, NoOffload: true})
 	if err != nil {
 		return err
 	}

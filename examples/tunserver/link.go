@@ -43,7 +43,7 @@ func parseLink(s string) (link, error) {
 // attach creates the device, gives the kernel its address and makes it a link
 // of the host.
 func (l link) attach(host *netstack.Host, c *capture) error {
-	tun, err := netstack.OpenTUN(netstack.TUNConfig{Name: l.name})
+	tun, err := netstack.OpenTUN(netstack.TUNConfig{Name: l.name, NoOffload: true})
 	if err != nil {
 		return err
 	}
