@@ -33,7 +33,7 @@ func TestBackupFlags(t *testing.T) {
 	play(t, []scenario{
 		{
 			name: "client's subflow", kernel: client, addresses: 2, endpoints: []string{"2 subflow backup"},
-			steps: []step{{want: joins(1, 1, 1), subflows: 2, check: kernelAsks(1, true)}},
+			steps: []step{{want: joins(1, 1, 1).and(count(server, "MPJoinSynBackupRx", 1)), subflows: 2, check: kernelAsks(1, true)}},
 		},
 		{
 			name: "client's subflow", kernel: server, links: v4(1), backup: 2,

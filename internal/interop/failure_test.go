@@ -85,7 +85,7 @@ func TestBackupLink(t *testing.T) {
 			},
 			{
 				name: "kernel's", kernel: server, endpoints: []string{"2 signal", "3 signal backup"},
-				steps: []step{{want: announced, subflows: 3}},
+				steps: []step{{want: announced.and(count(client, "MPJoinSynAckBackupRx", 1)), subflows: 3}},
 			},
 			// A Linux that is client takes any local address for an announced one:
 			// its endpoints for backup do not count there.

@@ -137,7 +137,7 @@ func (c counted) and(o counted) counted {
 var watched = []string{
 	"MPJoinSynTx", "MPJoinSynRx", "MPJoinSynAckRx", "MPJoinAckRx", "MPJoinSynAckHMacFailure", "MPJoinAckHMacFailure",
 	"MPJoinNoTokenFound", "AddAddr", "AddAddrTx", "EchoAdd", "EchoAddTx", "RmAddr", "RmAddrTx", "RmSubflow",
-	"MPPrioTx", "MPPrioRx", "MPFailTx", "MPFailRx", "MPFastcloseTx", "MPFastcloseRx",
+	"MPJoinSynBackupRx", "MPJoinSynAckBackupRx", "MPPrioTx", "MPPrioRx", "MPFailTx", "MPFailRx", "MPFastcloseTx", "MPFastcloseRx",
 	"InfiniteMapTx", "InfiniteMapRx", "DataCsumErr", "DSSNotMatching",
 	"MPCapableFallbackACK", "MPCapableFallbackSYNACK", "MPCapableDataFallback", "MPCapableSYNTXDrop",
 }
