@@ -174,7 +174,7 @@ func countersOf(h host.Counters, drops *[reason.NumDrops]uint64) Counters {
 		Dialed: h.Dialed, Accepted: h.Accepted, Joined: h.Joined, ResetsSent: h.ResetsSent,
 		Drops: dropsByName(each(&h.Drops), each(&h.ConnDrops), each(drops)), MIB: make(map[string]uint64, host.NumMIBs),
 		JoinsStopped: make(map[string]uint64),
-		Conns: h.Conns, TimeWait: h.TimeWait, HalfOpen: h.HalfOpen, HalfOpenJoins: h.HalfOpenJoins,
+		Conns:        h.Conns, TimeWait: h.TimeWait, HalfOpen: h.HalfOpen, HalfOpenJoins: h.HalfOpenJoins,
 	}
 	for m := range host.NumMIBs {
 		c.MIB[m.String()] = h.MIB[m]
