@@ -70,4 +70,5 @@ const (
 	PathWake         = pathmgr.Wake
 	PathWatch        = pathmgr.Watch
 	PathMeasure      = pathmgr.Measure
+	PathWithhold     = pathmgr.Withhold
 )
