@@ -61,4 +61,5 @@ const (
 	PathWake         = pathmgr.Wake
 	PathWatch        = pathmgr.Watch
 	PathMeasure      = pathmgr.Measure
+	PathWithhold     = pathmgr.Withhold
 )

@@ -73,6 +73,7 @@ const (
 	Wake                         // send a Tick at At
 	Watch                        // send a DataQueued once so many Bytes were written in all
 	Measure                      // keep the host's table of paths up to date with this connection's subflows
+	Withhold                     // the Limits stop a subflow from Local to Remote, or without Remote the announcement of Local: for the log
 )
 
 // Command is what a policy wants done.

@@ -160,7 +160,11 @@ func (f *flowSize) open(v *View, now time.Duration, cmds []Command) []Command {
 	for i := range all {
 		c := &all[i]
 		switch {
-		case room == 0 || slices.Contains(present, c.pair):
+		case slices.Contains(present, c.pair):
+			continue
+		case room == 0 && k > 0:
+			return append(cmds, c.withheld())
+		case room == 0:
 			continue
 		case k > 0:
 			cmds = append(cmds, c.command())
