@@ -47,10 +47,27 @@ type detector struct {
 // watched is one subflow of a detector.
 type watched struct {
 	c     Controller
+	pairs []pairing // with the flows before it in detector.flows
+
+	// nil until there is another flow and an ACK, which many connections never see.
+	*observed
+}
+
+// observed is what is known of a subflow that may share a bottleneck.
+type observed struct {
 	sbd   sbdFlow
 	marks markFlow
 	rtt   time.Duration
-	pairs []pairing // with the flows before it in detector.flows
+}
+
+// start begins to observe flows.
+func (d *detector) start(now time.Duration) {
+	d.sbdAt, d.binAt = now, now
+	for _, w := range d.flows {
+		if w.observed == nil {
+			w.observed = &observed{}
+		}
+	}
 }
 
 // pairing is what is known of two subflows.
@@ -86,6 +103,9 @@ func (p *pairing) judged() bool { return p.known >= sbdMemory || p.marks }
 
 func (d *detector) add(c Controller) *watched {
 	w := &watched{c: c, pairs: make([]pairing, len(d.flows))}
+	if d.sbdAt != 0 {
+		w.observed = &observed{}
+	}
 	d.flows = append(d.flows, w)
 	return w
 }
@@ -108,13 +128,13 @@ func (d *detector) observe(w *watched, s *Sample) bool {
 	if len(d.flows) < 2 {
 		return false
 	}
+	if d.sbdAt == 0 {
+		d.start(s.Now)
+	}
 	w.sbd.observe(s)
 	w.marks.observe(s)
 	w.rtt = s.SRTT
 	verdict := false
-	if d.sbdAt == 0 {
-		d.sbdAt, d.binAt = s.Now, s.Now
-	}
 	if s.Now-d.sbdAt >= sbdInterval {
 		d.sbdAt = s.Now
 		verdict = d.endInterval()

@@ -19,8 +19,8 @@ const (
 
 // markFlow keeps the marked shares of one subflow.
 type markFlow struct {
-	bins          [markBins]float64 // ring
-	marked, acked float64           // bytes of the present bin
+	bins          []float64 // ring of markBins; nil while nothing was ever marked
+	marked, acked float64   // bytes of the present bin
 }
 
 // observe takes an ACK.
@@ -35,7 +35,12 @@ func (f *markFlow) end(n int) {
 	if f.acked > 0 {
 		share = f.marked / f.acked
 	}
-	f.bins[n%markBins] = share
+	if f.bins == nil && share > 0 {
+		f.bins = make([]float64, markBins)
+	}
+	if f.bins != nil {
+		f.bins[n%markBins] = share
+	}
 	f.marked, f.acked = 0, 0
 }
 
