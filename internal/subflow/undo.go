@@ -93,7 +93,7 @@ func (s *Subflow) allTwice(a *ack) bool {
 // what was just acknowledged, so that something new goes out: its ACK tells what
 // else was lost while nothing was heard, which the timer would tell late.
 func (s *Subflow) takeBack(a *ack) {
-	s.count.spurious++
+	s.count.trouble().spurious++
 	s.rec.pass = s.rec.undo.by == cc.LossTimeout && a.advanced
 	if s.rec.undo.by == cc.LossFast {
 		s.adaptThresh(a)
