@@ -57,8 +57,8 @@ type Event struct {
 	Reset         reason.Reset // MP_TCPRST code that came with a peer's reset
 	Transient     bool         // MP_TCPRST said that the path may be tried again
 	Fallback      reason.Fallback
-	TimeWait      subflow.TimeWait
-	Group         []int // ids of subflows
+	TimeWait      *subflow.TimeWait // nil but for EventTimeWait
+	Group         []int             // ids of subflows
 }
 
 // HasEvents reports whether PollEvent has something to give.

@@ -37,7 +37,7 @@ func (c *Conn) Open(now mono.Time, a OpenArgs) (id int, ok bool) {
 	// RFC 8684, Section 3.1: a host "MUST NOT" open a subflow before a DSS
 	// was received; flag C: "MUST NOT" join the peer's initial address.
 	if !c.Joinable() || len(c.flows) >= c.cfg.MaxSubflows ||
-		c.denyInitial && a.Remote == c.cfg.Remote || slices.Contains(c.addrs.removed, a.Remote.Addr()) {
+		c.denyInitial && a.Remote == c.remote || slices.Contains(c.addrs.removed, a.Remote.Addr()) {
 		return 0, false
 	}
 	localID, ok := c.addrs.idOf(a.Local)

@@ -88,7 +88,7 @@ func (c *Conn) learnRemote(now mono.Time, r remoteAddr) reason.Drop {
 			others++
 		}
 	}
-	if others >= a.limit || a.nextNew > now.Add((newAddrBurst-1)*newAddrInterval) {
+	if others >= c.cfg.MaxRemotes || a.nextNew > now.Add((newAddrBurst-1)*newAddrInterval) {
 		return reason.DropLimit
 	}
 	a.nextNew = max(a.nextNew, now).Add(newAddrInterval)
@@ -110,7 +110,7 @@ func (c *Conn) joinableAddr(a netip.Addr) bool {
 	case a.IsLoopback():
 		return first.IsLoopback()
 	case slices.Contains(c.addrs.locals, a) || c.cfg.OwnAddr != nil && c.cfg.OwnAddr(a):
-		return first == c.cfg.Remote.Addr()
+		return first == c.remote.Addr()
 	}
 	return true
 }
