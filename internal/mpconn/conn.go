@@ -78,6 +78,7 @@ type Conn struct {
 
 	lastMoved moved // when timerShrink was set
 	events    []Event
+	stopped   uint32 // bit l = EventJoinStopped was emitted for reason.Limit l
 	stats     Stats
 	placed    func(mono.Time, Placement) // nil = nobody wants to know
 }

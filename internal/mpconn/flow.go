@@ -217,7 +217,7 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 	f.phase = phaseDead
 	c.releaseMappings(f)
 	if wasUp {
-		c.snd.lostTo = c.snd.nxt
+		c.snd.lostTo, c.stopped = c.snd.nxt, 0
 	}
 	for _, p := range f.held {
 		if p.owner != nil {
