@@ -169,6 +169,7 @@ func New(cfg Config) *Host {
 		timeWait:    newTimeWaitTable(cfg.TimeWait, cfg.MaxTimeWait),
 		paths:       newPathTable(),
 		blackholes:  newBlackholeTable[blackholeKey](),
+		view:        pathmgr.View{Shared: make(map[any]any)},
 
 		fastOpens:     newLRU[addrPair, fastOpenServer](maxFastOpens),
 		fastOpenFails: newBlackholeTable[servicePath](),

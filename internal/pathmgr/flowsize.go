@@ -104,7 +104,8 @@ func (f *flowSize) rank(v *View, all []ranked) {
 		r := &all[i]
 		if v.Measured != nil {
 			var age time.Duration
-			r.srtt, age = v.Measured(r.pair.local, r.pair.remote.Addr())
+			m := v.Measured(r.pair.local, r.pair.remote.Addr())
+			r.srtt, age = m.SRTT, m.Age
 			r.old = f.cfg.ReprobeAfter > 0 && (r.srtt == 0 && age == 0 || age > f.cfg.ReprobeAfter)
 		}
 		if f.cfg.Jitter != nil {

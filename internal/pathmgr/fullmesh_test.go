@@ -189,13 +189,13 @@ const (
 var timedOut = pathmgr.Event{Close: reason.CloseTimeout}
 
 func TestNames(t *testing.T) {
-	require.Equal(t, []string{"backup", "flowsize", "fullmesh", "mptcpd", "ndiffports", "signal"}, pathmgr.Names())
+	require.Equal(t, []string{"backup", "flowsize", "freeway", "fullmesh", "mptcpd", "ndiffports", "signal"}, pathmgr.Names())
 	require.Contains(t, pathmgr.Names(), pathmgr.Default)
 	f, err := pathmgr.ByName("")
 	require.NoError(t, err)
 	require.NotNil(t, f())
 	_, err = pathmgr.ByName("star")
-	require.EqualError(t, err, `path manager "star" is unknown (known: backup, flowsize, fullmesh, mptcpd, ndiffports, signal)`)
+	require.EqualError(t, err, `path manager "star" is unknown (known: backup, flowsize, freeway, fullmesh, mptcpd, ndiffports, signal)`)
 	for _, name := range pathmgr.Names() {
 		f, err := pathmgr.ByName(name)
 		require.NoError(t, err)
