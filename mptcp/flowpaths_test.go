@@ -81,8 +81,13 @@ func TestFlowSizePathsAreTheFastest(t *testing.T) {
 			size int64
 			want []int
 		}{
-			{1, []int{1}}, {100_000, []int{1}}, {100_001, []int{1, 3}}, {300_000, []int{1, 3}},
-			{300_001, []int{1, 3, 0}}, {800_000, []int{1, 3, 0}}, {800_001, []int{1, 3, 0, 2}},
+			{1, []int{1}},
+			{100_000, []int{1}},
+			{100_001, []int{1, 3}},
+			{300_000, []int{1, 3}},
+			{300_001, []int{1, 3, 0}},
+			{800_000, []int{1, 3, 0}},
+			{800_001, []int{1, 3, 0, 2}},
 		} {
 			c := w.flow(tt.size)
 			require.Equal(w, tt.want, over(c), "%d", tt.size)

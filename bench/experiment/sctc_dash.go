@@ -32,8 +32,10 @@ func (d dashSetting) String() string { return fmt.Sprintf("%v, buffer %d KB", d.
 // dashSettings are those compared; the first one is judged.
 func dashSettings(o Options) []dashSetting {
 	return []dashSetting{
-		{sctcSetting{rising, 100, "lia"}, 0}, {sctcSetting{rising, 100, "lia"}, 32},
-		{sctcSetting{equal, 100, "lia"}, 16}, {sctcSetting{far, 100, "lia"}, 0},
+		{sctcSetting{rising, 100, "lia"}, 0},
+		{sctcSetting{rising, 100, "lia"}, 32},
+		{sctcSetting{equal, 100, "lia"}, 16},
+		{sctcSetting{far, 100, "lia"}, 0},
 	}[:Pick(o, 2, 4)]
 }
 
