@@ -242,7 +242,7 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 	c.snd.idle = false
 	switch {
 	case len(c.flows) == 0:
-		c.lastFlowGone(now, why)
+		c.lastFlowGone(now, f, why)
 	case useless || wasUp && c.live() == 0:
 		// Joins that are under way may all fail, and those that come up may
 		// bring no data across, as this one.

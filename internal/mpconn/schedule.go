@@ -23,7 +23,7 @@ func (c *Conn) schedule(now mono.Time) bool {
 	if lo, hi, ok := c.dueAgain(); ok && c.assign(now, scheduler.Lost, lo, hi) {
 		return true
 	}
-	if lo, hi := c.snd.unsent(0); lo < hi {
+	if lo, hi := c.snd.unsent(0); c.worthAny(lo, hi) {
 		if c.assign(now, scheduler.Fresh, lo, hi) {
 			return true
 		}
@@ -37,6 +37,20 @@ func (c *Conn) schedule(now mono.Time) bool {
 	}
 	c.snd.idle = true
 	c.setBlocked(now)
+	return false
+}
+
+// worthAny reports whether [lo, hi), which was never sent, is worth a segment of
+// some flow.
+func (c *Conn) worthAny(lo, hi uint64) bool {
+	if lo >= hi {
+		return false
+	}
+	for _, f := range c.flows {
+		if f.usable() && c.snd.worth(int(hi-lo), hi, f.tcp.MSS()) > 0 {
+			return true
+		}
+	}
 	return false
 }
 
@@ -158,6 +172,9 @@ func (c *Conn) obey(now mono.Time, d scheduler.Decision, lo, hi uint64) bool {
 			room = max(room, c.view.Subflows[i].QueueRoom)
 		}
 		m := n
+		if ask == scheduler.Fresh && !again && lo+uint64(n) == hi {
+			m = c.snd.worth(n, hi, f.tcp.MSS())
+		}
 		switch {
 		case d.Send>>i&1 == 0 || room == 0:
 			continue
@@ -258,7 +275,11 @@ func (c *Conn) fillView(now mono.Time, ask scheduler.Ask, lo, hi uint64) bool {
 	room := false
 	for _, f := range c.flows {
 		if n := len(c.viewFlows); f.usable() && n < len(rooms) {
-			rooms[n] = f.tcp.Room(now, int(hi-lo))
+			waiting := int(hi - lo)
+			if ask == scheduler.Fresh {
+				waiting = c.snd.worth(waiting, hi, f.tcp.MSS())
+			}
+			rooms[n] = f.tcp.Room(now, waiting)
 			room = room || rooms[n] > 0
 			c.viewFlows = append(c.viewFlows, f)
 		}

@@ -67,7 +67,7 @@ func (m *memory) learn(v *View, e *Event) {
 			return !v.hasRemote(x.pair.remote) || x.verdict != shunRemote && !v.hasLocal(x.pair.local)
 		})
 		if lost := pairOf(e.Local, e.Remote); v.Active && v.hasLocal(lost.local) && v.hasRemote(lost.remote) {
-			m.failed.add(lost, e)
+			m.failed.add(lost, e, len(v.Subflows) == 0)
 		}
 	case Tick:
 		m.wake = 0
