@@ -108,7 +108,7 @@ func (c *Conn) putACK(f *flow, seg *wire.Segment) {
 		f.keysSent = true
 		c.putCapable(seg, 2)
 	default:
-		c.putDataAck(seg)
+		c.putDataAck(f, seg)
 	}
 }
 
@@ -140,7 +140,7 @@ func (c *Conn) pollDataFin(now mono.Time, seg *wire.Segment) bool {
 		return false
 	}
 	s.finSent, s.finAgain, s.finOn = true, false, f
-	c.putDataFin(seg)
+	c.putDataFin(f, seg)
 	c.armDataRexmit(now)
 	return true
 }
