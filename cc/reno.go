@@ -78,7 +78,7 @@ func (r *reno) begins(l Loss, s *Sample) bool {
 }
 
 // Undo restores what the last signal took, unless the window has outgrown it
-// since (RFC 4015, Section 3.2, without its burst limit: the subflow paces).
+// since (RFC 4015, Section 3.2, whose burst limit the subflow keeps).
 func (r *reno) Undo() {
 	if !r.undo.valid {
 		return

@@ -132,7 +132,9 @@ type Config struct {
 
 	// OrphanTimeout is how long a connection without any live subflow waits
 	// for another to be opened; 0 means 60 s, negative not at all. Plain TCP
-	// never waits.
+	// never waits. A RST ends its subflow only, the last one too (RFC 8684,
+	// Section 3.5), but the wait is over when the peer then refuses another
+	// at its only address, as one does that has forgotten the connection.
 	OrphanTimeout time.Duration
 
 	// KeepAlive is how long a subflow must be idle before it is probed, and

@@ -158,6 +158,10 @@ type Counters struct {
 	// missing has no counterpart.
 	MIB map[string]uint64
 
+	// JoinsStopped counts by which limit kept subflows from being opened, those
+	// of peers too; see Trace.JoinStopped.
+	JoinsStopped map[string]uint64
+
 	Conns         int // connections now, those being closed included
 	TimeWait      int // subflows in TIME-WAIT now
 	HalfOpen      int // connections begun by peers, in their handshake now
@@ -169,10 +173,16 @@ func countersOf(h host.Counters, drops *[reason.NumDrops]uint64) Counters {
 	c := Counters{
 		Dialed: h.Dialed, Accepted: h.Accepted, Joined: h.Joined, ResetsSent: h.ResetsSent,
 		Drops: dropsByName(each(&h.Drops), each(&h.ConnDrops), each(drops)), MIB: make(map[string]uint64, host.NumMIBs),
-		Conns: h.Conns, TimeWait: h.TimeWait, HalfOpen: h.HalfOpen, HalfOpenJoins: h.HalfOpenJoins,
+		JoinsStopped: make(map[string]uint64),
+		Conns:        h.Conns, TimeWait: h.TimeWait, HalfOpen: h.HalfOpen, HalfOpenJoins: h.HalfOpenJoins,
 	}
 	for m := range host.NumMIBs {
 		c.MIB[m.String()] = h.MIB[m]
+	}
+	for l, n := range h.JoinsStopped {
+		if n > 0 {
+			c.JoinsStopped[reason.Limit(l).String()] = n
+		}
 	}
 	return c
 }

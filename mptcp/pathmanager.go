@@ -25,14 +25,23 @@ type FlowSizePathConfig = pathmgr.FlowSizeConfig
 // See Dialer.FlowSize and Conn.SetFlowSize.
 func FlowSizePaths(cfg FlowSizePathConfig) PathManagerFactory { return pathmgr.FlowSize(cfg) }
 
+// FreewayPathConfig are the options of the path manager "freeway".
+type FreewayPathConfig = pathmgr.FreewayConfig
+
+// FreewayPaths returns the path manager "freeway" with options: short flows have
+// other links than long ones, as many as they need (adaptive path isolation; a
+// reconstruction). See Dialer.FlowSize and Conn.SetFlowSize.
+func FreewayPaths(cfg FreewayPathConfig) PathManagerFactory { return pathmgr.Freeway(cfg) }
+
 // What path managers see and say.
 type (
-	PathView    = pathmgr.View
-	PathLimits  = pathmgr.Limits
-	PathSubflow = pathmgr.Subflow
-	PathRemote  = pathmgr.Remote
-	PathEvent   = pathmgr.Event
-	PathCommand = pathmgr.Command
+	PathView        = pathmgr.View
+	PathLimits      = pathmgr.Limits
+	PathSubflow     = pathmgr.Subflow
+	PathRemote      = pathmgr.Remote
+	PathMeasurement = pathmgr.Measurement
+	PathEvent       = pathmgr.Event
+	PathCommand     = pathmgr.Command
 )
 
 // Kinds of PathEvent.
@@ -61,4 +70,5 @@ const (
 	PathWake         = pathmgr.Wake
 	PathWatch        = pathmgr.Watch
 	PathMeasure      = pathmgr.Measure
+	PathWithhold     = pathmgr.Withhold
 )

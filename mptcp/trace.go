@@ -29,6 +29,12 @@ type Trace struct {
 	// SubflowLost: a subflow ended; Reason says how.
 	SubflowLost func(SubflowEvent)
 
+	// JoinStopped: a subflow that could be was not opened here, or not let in, or
+	// an address that could be used was not announced or taken; Reason says
+	// which limit stopped it. The ID is -1, and addresses that do not matter are
+	// zero. Each limit is told once, and again after a subflow was lost.
+	JoinStopped func(SubflowEvent)
+
 	// Scheduled is told every decision of the connection's scheduler, those to
 	// wait included.
 	Scheduled func(DecisionEvent)
@@ -178,9 +184,12 @@ func (t *tracer) event(e mpconn.Event, mptcp bool) {
 	case mpconn.EventClosed:
 		t.tell(t.trace.Closed, slog.LevelInfo, "closed", e.Close.String())
 	case mpconn.EventSubflowUp:
-		t.tellSubflow(t.trace.SubflowUp, "subflow up", e, "")
+		t.tellSubflow(t.trace.SubflowUp, slog.LevelDebug, "subflow up", e, "")
 	case mpconn.EventSubflowLost:
-		t.tellSubflow(t.trace.SubflowLost, "subflow lost", e, e.Close.String())
+		t.tellSubflow(t.trace.SubflowLost, slog.LevelDebug, "subflow lost", e, e.Close.String())
+	case mpconn.EventJoinStopped:
+		e.ID = -1
+		t.tellSubflow(t.trace.JoinStopped, slog.LevelInfo, "join stopped by a limit", e, e.Limit.String())
 	}
 }
 
@@ -199,12 +208,12 @@ func (t *tracer) tell(f func(ConnEvent), level slog.Level, text, reason string) 
 	}
 }
 
-func (t *tracer) tellSubflow(f func(SubflowEvent), text string, e mpconn.Event, reason string) {
+func (t *tracer) tellSubflow(f func(SubflowEvent), level slog.Level, text string, e mpconn.Event, reason string) {
 	if f != nil {
 		f(SubflowEvent{Conn: t.conn, ID: e.ID, Local: e.Local, Remote: e.Remote, Reason: reason})
 	}
-	if t.log != nil && t.log.Enabled(context.Background(), slog.LevelDebug) {
-		t.log.LogAttrs(context.Background(), slog.LevelDebug, text,
+	if t.log != nil && t.log.Enabled(context.Background(), level) {
+		t.log.LogAttrs(context.Background(), level, text,
 			slog.Int("subflow", e.ID), slog.Any("from", e.Local), slog.Any("to", e.Remote), slog.String("reason", reason))
 	}
 }

@@ -76,6 +76,31 @@ func TestLogger(t *testing.T) {
 	}, story(slog.LevelWarn, &mptcp.Config{}, &mptcp.Config{Plain: true}))
 }
 
+// The log and the trace name the limit that stops a join, on the side that has
+// it: here the server lets the client have one of its four subflows.
+func TestLimitsAreLogged(t *testing.T) {
+	var out bytes.Buffer
+	var traced []mptcp.SubflowEvent
+	server := &mptcp.Config{
+		MaxSubflows: 1,
+		Logger:      slog.New(slog.NewTextHandler(&out, nil)),
+		Trace:       &mptcp.Trace{JoinStopped: func(e mptcp.SubflowEvent) { traced = append(traced, e) }},
+	}
+	inBubble(t, setup{server: server, links: twoLinks}, func(p *pair) {
+		client, server := p.connect()
+		p.exchange(client, server)
+		settle(5 * time.Second)
+		require.Equal(p, map[string]uint64{"most subflows": 1}, p.server.Counters().JoinsStopped)
+		require.Empty(p, p.client.Counters().JoinsStopped)
+	})
+	require.Len(t, traced, 1)
+	require.Equal(t, -1, traced[0].ID)
+	require.Equal(t, "most subflows", traced[0].Reason)
+	require.Equal(t, clientAddr(1), traced[0].Remote.Addr())
+	require.Contains(t, out.String(), "level=INFO msg=\"join stopped by a limit\"")
+	require.Contains(t, out.String(), "reason=\"most subflows\"")
+}
+
 // What a trace says of offsets and placements must add up to the streams.
 func TestTraceLocatesEveryByte(t *testing.T) {
 	const size = 100_000

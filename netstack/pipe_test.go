@@ -389,3 +389,49 @@ func TestMarkSetsCE(t *testing.T) {
 		pkt.DecRef()
 	}
 }
+
+// capableDatagram is a datagram that can be marked.
+func capableDatagram(label byte) []byte {
+	b := datagram(1500, label)
+	header.IPv4(b).SetTOS(uint8(wire.ECT0), 0)
+	header.IPv4(b).SetChecksum(0)
+	header.IPv4(b).SetChecksum(^header.IPv4(b).CalculateChecksum())
+	return b
+}
+
+// Queues that mark by a Shape: of packets of 1500 bytes that come at once those
+// that find more than MarkBytes waiting, 3000; by RED, whose average follows at
+// once here, those that find Max or more, and there one that can't be marked is
+// dropped.
+func TestShapeMarks(t *testing.T) {
+	for name, tt := range map[string]struct {
+		shape Shape
+		marks []bool
+		plain uint64 // packets that can't be marked and are dropped
+	}{
+		"step": {Shape{Rate: 12e6, MarkBytes: 3000}, []bool{false, false, false, true, true}, 0},
+		"RED":  {Shape{Rate: 12e6, RED: RED{Min: 1000, Max: 1500, Weight: 1}}, []bool{false, true, true, true, true}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := NewPipe(PipeConfig{AB: tt.shape})
+				bt := attachSink(b)
+				marks := uint64(0)
+				for i, want := range tt.marks {
+					transmit(t, a, capableDatagram(byte(i)))
+					if want {
+						marks++
+					}
+				}
+				transmit(t, a, datagram(1500, 9))
+				time.Sleep(ms(50))
+				for i, want := range tt.marks {
+					require.Equal(t, want, ecnOf(bt.got[i].packet) == wire.CE, "packet %d", i)
+				}
+				st := a.Stats()
+				require.Equal(t, marks, st.Marked)
+				require.Equal(t, tt.plain, st.DroppedQueue)
+			})
+		})
+	}
+}

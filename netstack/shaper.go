@@ -12,9 +12,37 @@ import (
 	"github.com/gomptcp/gomptcp/internal/mono"
 )
 
-// Shape says how one direction of a link treats packets: rate, delay, queue,
-// loss and so on. The zero Shape is a perfect link.
+// Shape says how one direction of a link treats packets. The zero Shape is a
+// perfect link. Its fields, of which 0 means the default or none:
+//
+//	Rate       float64       // bits/s, up to 10 Tb/s; 0 = unlimited
+//	Delay      time.Duration // propagation, one way, up to 1 h
+//	Jitter     time.Duration // each packet is delayed by up to this more, in order
+//	QueueBytes int           // waiting bytes at most; 0 = Rate times twice Delay, at least 64 KiB
+//	MarkBytes  int           // more waiting bytes mark a packet with CE; 0 = never
+//	RED        RED           // random early detection, instead or besides
+//	Overhead   int           // bytes that a packet costs beyond its IP size
+//	Loss       float64       // probability that a packet is dropped
+//	Reorder    float64       // probability that a packet is held back by ReorderBy
+//	ReorderBy  time.Duration // 0 = four packets of 1500 bytes at Rate, at least 1 ms
+//	Duplicate  float64       // probability that a packet arrives twice
+//	Corrupt    float64       // probability that one bit of a packet is flipped
+//
+// A queue marks only packets that can be (ECT, RFC 3168): of connections with
+// a congestion control that asks for ECN, such as "dctcp", or with ECN turned on.
+// MarkBytes is the step at K of RFC 8257, Section 3.1, and for a queue that may
+// be short: 20 packets at 1 Gb/s. What cannot be marked passes it and is
+// dropped when the queue is full.
 type Shape = link.Config
+
+// RED is random early detection (Floyd and Jacobson, 1993): the share of
+// packets that are marked, or dropped where they can't be, rises with the
+// average length of the queue from 0 at Min to MaxP at Max, and is 1 above.
+//
+//	Min, Max int     // bytes waiting on average, Min < Max; Max 0 = no RED
+//	MaxP     float64 // 0 = 0.1
+//	Weight   float64 // of the present length in the average; 0 = 0.002
+type RED = link.RED
 
 // LinkStats counts what one direction of a link did.
 type LinkStats struct {

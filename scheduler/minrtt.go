@@ -81,16 +81,17 @@ const (
 )
 
 // Blocked reports whether new data waits for the peer's window or, unless
-// there is none to be written, for the send buffer.
+// there is none to be written, for the send buffer: less than a segment has
+// room there.
 func (v *View) Blocked() bool {
-	if v.Unsent > 0 {
-		return v.SendWindow <= 0
-	}
-	most := 1
+	most := int64(1)
 	for i := range v.Subflows {
-		most = max(most, v.Subflows[i].MSS)
+		most = max(most, int64(v.Subflows[i].MSS))
 	}
-	return v.Unacked+int64(most) > v.SendBuffer
+	if v.SendWindow < min(v.Unsent, most) {
+		return true
+	}
+	return v.Unsent < most && v.Unacked+v.Unsent+most > v.SendBuffer
 }
 
 func (u *unblock) pick(v *View) Decision {

@@ -23,8 +23,10 @@ type environment struct {
 // paths or three, rates from 0.3 to 100 Mb/s, RTTs from 10 to 400 ms and queues
 // from 0.2 to 4 bandwidth-delay products, all log-uniform, loss of 0 in half of
 // the paths and up to 2 % in the others. Files and buffers go round.
-func environments(n int) []environment {
-	r := rand.New(rand.NewPCG(2012, 8684))
+func environments(n int) []environment { return drawEnvironments(2012, n) }
+
+func drawEnvironments(seed uint64, n int) []environment {
+	r := rand.New(rand.NewPCG(seed, 8684))
 	between := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, r.Float64()) }
 	all := make([]environment, n)
 	for i := range all {

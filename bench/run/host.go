@@ -21,14 +21,18 @@ type hostRecord struct {
 	Units      int     `json:"units"`
 	// Measured are clock readings by case, means over the seeds.
 	Measured map[string]map[string]float64 `json:"measured,omitempty"`
-	Command  string                        `json:"command"`
-	Date     string                        `json:"date"`
-	Commit   string                        `json:"commit"`
-	Modified bool                          `json:"modified"` // the tree differs from the commit
-	Go       string                        `json:"go"`
-	System   string                        `json:"system"`
-	CPU      string                        `json:"cpu"`
-	Cores    int                           `json:"cores"`
+	// Energy says where Joules come from, or why there are none. Joules are what
+	// all that ran on the machine used during the command, on all experiments.
+	Energy   string  `json:"energy"`
+	Joules   float64 `json:"joules,omitempty"`
+	Command  string  `json:"command"`
+	Date     string  `json:"date"`
+	Commit   string  `json:"commit"`
+	Modified bool    `json:"modified"` // the tree differs from the commit
+	Go       string  `json:"go"`
+	System   string  `json:"system"`
+	CPU      string  `json:"cpu"`
+	Cores    int     `json:"cores"`
 }
 
 func (r *runner) hostOf(j *job) *hostRecord {
@@ -43,7 +47,20 @@ func (r *runner) hostOf(j *job) *hostRecord {
 		h.CPUSeconds += rec.CPU
 	}
 	h.CPUSeconds = math.Round(h.CPUSeconds*1e3) / 1e3
+	h.Energy, h.Joules = r.joules()
 	return h
+}
+
+// joules reads the energy meter. It must be called from time to time, as the
+// meter's counters are short.
+func (r *runner) joules() (source string, used float64) {
+	if r.noEnergy == nil {
+		used, r.noEnergy = r.energy.Joules()
+	}
+	if r.noEnergy != nil {
+		return "absent: " + r.noEnergy.Error(), 0
+	}
+	return "RAPL, processor packages", used
 }
 
 // measured returns the means of what units noted with SetHost.

@@ -238,6 +238,7 @@ func TestVerdictsAndShape(t *testing.T) {
 	require.NoError(t, json.Unmarshal(b, &host))
 	require.Equal(t, 21, host.Units)
 	require.Equal(t, map[string]float64{"clock": 1}, host.Measured["case3"])
+	require.NotEmpty(t, host.Energy, "where the energy was read, or why it was not")
 
 	stdout = mustLab(t, "-exp", "test-grid", "-json", "-quick", "-out", dir)
 	require.NoError(t, json.Unmarshal([]byte(stdout), &res))

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/gomptcp/gomptcp/bench/energy"
 	"github.com/gomptcp/gomptcp/bench/experiment"
 )
 
@@ -58,11 +59,14 @@ type runner struct {
 	begun          time.Time
 	commit         string // of the tree when it began; "" = unknown
 	modified       bool   // the tree differed from it
+	energy         *energy.Meter
+	noEnergy       error // why energy can't be read
 }
 
 func newRunner(o *options, stdout, stderr io.Writer) *runner {
 	r := &runner{options: o, stdout: stdout, stderr: stderr, begun: time.Now()}
 	r.commit, r.modified = revision()
+	r.energy, r.noEnergy = energy.Open(energy.System())
 	return r
 }
 
@@ -244,6 +248,7 @@ func (t task) run() result {
 func (r *runner) keep(res result) error {
 	j := res.job
 	j.left--
+	r.joules()
 	r.progress.note(res)
 	if res.err != nil {
 		if j.failed == nil {

@@ -1,6 +1,7 @@
 // Command http serves and fetches a page over MPTCP with net/http as it is:
 // the server's Serve takes our listener, the client's Transport our
-// DialContext.
+// DialContext. A wrapper around the handler declares the Content-Length of each
+// response as the size of the flow.
 //
 //	go run ./examples/http
 //
@@ -13,13 +14,12 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
+	"strconv"
 	"time"
 
-	"github.com/gomptcp/gomptcp/mptcp"
 	"github.com/gomptcp/gomptcp/netstack"
 )
 
@@ -42,7 +42,7 @@ func run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	web := &http.Server{Handler: http.HandlerFunc(hello), ConnContext: keepConn}
+	web := &http.Server{Handler: sized(http.HandlerFunc(hello)), ConnContext: keepConn}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(l) }()
 
@@ -76,18 +76,10 @@ func fetch(browser *http.Client, url string, out io.Writer) error {
 	return err
 }
 
-// connKey is where a request's context holds its connection.
-type connKey struct{}
-
-// keepConn lets handlers find the connection of a request.
-func keepConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, c)
-}
-
 // hello tells the client how it is connected.
 func hello(w http.ResponseWriter, r *http.Request) {
-	c, ok := r.Context().Value(connKey{}).(*mptcp.Conn)
-	if !ok {
+	c := connOf(r)
+	if c == nil {
 		http.Error(w, "not one of our connections", http.StatusInternalServerError)
 		return
 	}
@@ -95,11 +87,12 @@ func hello(w http.ResponseWriter, r *http.Request) {
 	if multipath, err := c.MultipathTCP(); err == nil && multipath {
 		kind = "MPTCP"
 	}
-	fmt.Fprintf(w, "hello %s, you came by %s over", r.RemoteAddr, kind)
+	page := fmt.Sprintf("hello %s, you came by %s over", r.RemoteAddr, kind)
 	for _, s := range c.Subflows() {
-		fmt.Fprintf(w, " %s", s.Link)
+		page += " " + s.Link
 	}
-	fmt.Fprintln(w)
+	w.Header().Set("Content-Length", strconv.Itoa(len(page)+1))
+	fmt.Fprintln(w, page)
 }
 
 // hosts returns two hosts joined by two links of 50 Mb/s and 10 ms each way.

@@ -154,6 +154,12 @@ func (h *Host) sourcePort(now mono.Time, cfg *ConnConfig, local netip.Addr, want
 func (h *Host) Open(now mono.Time, c *Conn, a mpconn.OpenArgs) (id int, err error) {
 	id, err = h.open(now, c, a)
 	h.countJoinError(err)
+	switch err {
+	case ErrNoRoute:
+		c.JoinStopped(a.Local, a.Remote, reason.LimitRoute)
+	case ErrNoPort, ErrAddrInUse:
+		c.JoinStopped(a.Local, a.Remote, reason.LimitPort)
+	}
 	return id, err
 }
 

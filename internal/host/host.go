@@ -117,6 +117,9 @@ type Counters struct {
 	// ConnDrops are those of connections and, once they ended, of subflows.
 	ConnDrops [reason.NumDrops]uint64
 	MIB       [NumMIBs]uint64
+	// JoinsStopped counts by what kept subflows from being opened. A connection
+	// counts for each limit once, until it loses a subflow.
+	JoinsStopped [reason.NumLimits]uint64
 
 	Conns         int // in the tables now
 	TimeWait      int // tuples in TIME-WAIT now
@@ -166,6 +169,7 @@ func New(cfg Config) *Host {
 		timeWait:    newTimeWaitTable(cfg.TimeWait, cfg.MaxTimeWait),
 		paths:       newPathTable(),
 		blackholes:  newBlackholeTable[blackholeKey](),
+		view:        pathmgr.View{Shared: make(map[any]any)},
 
 		fastOpens:     newLRU[addrPair, fastOpenServer](maxFastOpens),
 		fastOpenFails: newBlackholeTable[servicePath](),

@@ -45,13 +45,13 @@ func (h *Host) Join(now mono.Time, c *Conn, seg *wire.Segment) (id int, ok bool)
 	}
 	if !c.Joinable() {
 		h.count(MIBMPJoinRejected)
+		c.JoinStopped(seg.Dst, seg.Src, reason.LimitState)
 		h.refuseJoin(seg, reason.ResetMPTCP, reason.DropState)
 		return 0, false
 	}
-	// Joins need no cookies, as the token must be known (RFC 8684,
-	// Section 3.2), but a bound.
-	if len(c.joining) >= maxTokenJoins || h.joining >= h.cfg.MaxHalfOpen {
+	if l := h.pendingLimit(c); l != reason.LimitNone {
 		h.count(MIBMPJoinRejected)
+		c.JoinStopped(seg.Dst, seg.Src, l)
 		h.refuseJoin(seg, reason.ResetResources, reason.DropLimit)
 		return 0, false
 	}
@@ -72,6 +72,18 @@ func (h *Host) Join(now mono.Time, c *Conn, seg *wire.Segment) (id int, ok bool)
 		h.count(MIBMPJoinPortSynRx)
 	}
 	return id, true
+}
+
+// pendingLimit says what forbids one more handshake of a join to c. Joins need no
+// cookies, as the token must be known (RFC 8684, Section 3.2), but a bound.
+func (h *Host) pendingLimit(c *Conn) reason.Limit {
+	switch {
+	case len(c.joining) >= maxTokenJoins:
+		return reason.LimitJoins
+	case h.joining >= h.cfg.MaxHalfOpen:
+		return reason.LimitHalfOpen
+	}
+	return reason.LimitNone
 }
 
 // joined takes note that the handshake of subflow id is over, one way or the

@@ -312,6 +312,8 @@ func (h *Host) countEvent(c *Conn, e *mpconn.Event, joined bool) {
 		}
 	case mpconn.EventAddrWithdrawn:
 		h.count(MIBRmAddr)
+	case mpconn.EventJoinStopped:
+		h.counters.JoinsStopped[e.Limit]++
 	case mpconn.EventClosed:
 		h.setEstab(c, false)
 		if e.Close == reason.CloseFastClose {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/mpconn"
+	"github.com/gomptcp/gomptcp/internal/pathmgr"
 	"github.com/gomptcp/gomptcp/internal/reason"
 )
 
@@ -66,12 +67,12 @@ func (h *Host) recordPath(now mono.Time, s *mpconn.SubflowInfo) {
 }
 
 // measured is what path managers see of the table.
-func (h *Host) measured(local, remote netip.Addr) (srtt, age time.Duration) {
+func (h *Host) measured(local, remote netip.Addr) pathmgr.Measurement {
 	p, ok := h.Path(local, remote)
 	if !ok {
-		return 0, 0
+		return pathmgr.Measurement{}
 	}
-	return p.SRTT, h.viewAt.Sub(max(p.LastUse, p.LastTry))
+	return pathmgr.Measurement{SRTT: p.SRTT, Rate: p.Rate, Age: h.viewAt.Sub(max(p.LastUse, p.LastTry))}
 }
 
 // Path returns what was last measured between two addresses.

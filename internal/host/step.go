@@ -217,6 +217,12 @@ func (h *Host) obey(now mono.Time, c *Conn, cmd pathmgr.Command) bool {
 		c.watch = cmd.Bytes
 	case pathmgr.Measure:
 		c.measure = now.Add(measureEvery)
+	case pathmgr.Withhold:
+		l := reason.LimitSubflows
+		if !cmd.Remote.IsValid() {
+			l = reason.LimitAddresses
+		}
+		c.JoinStopped(cmd.Local, cmd.Remote, l)
 	default:
 		return false
 	}

@@ -1,6 +1,8 @@
 package mpconn
 
 import (
+	"cmp"
+	"fmt"
 	"testing"
 	"time"
 
@@ -94,6 +96,52 @@ func TestBuffersStay(t *testing.T) {
 	l.transfer(l.a, l.b, 5_000_000, time.Minute, nil)
 	require.Equal(t, 300_000, l.a.conn.Info().WriteBuffer)
 	require.Equal(t, 200_000, l.b.conn.Info().ReadBuffer)
+}
+
+// A small send buffer is in use all the time, wherever its bytes lie in the
+// blocks of memory, and so is a small window, whatever remains of it beside
+// full segments: what is sent are full segments, and a window in each round
+// trip. One that was counted in whole blocks held the writer back until all it
+// had written was acknowledged.
+func TestSmallBuffersAreUsed(t *testing.T) {
+	const rtt, total = 100 * time.Millisecond, 2_000_000
+	for _, tt := range []struct {
+		plain       bool
+		subflows    int
+		write, read int
+	}{
+		{plain: true, subflows: 1, write: 25_000},
+		{plain: true, subflows: 1, read: 25_000},
+		{subflows: 1, write: 25_000},
+		{subflows: 1, write: 50_000},
+		{subflows: 1, read: 50_000},
+		{subflows: 1, write: 40_000, read: 30_000},
+		{subflows: 2, write: 50_000},
+		{subflows: 2, read: 50_000},
+	} {
+		t.Run(fmt.Sprintf("%+v", tt), func(t *testing.T) {
+			l := newLab(t, 7, tt.subflows)
+			for _, p := range l.paths {
+				p.delay = rtt / 2
+			}
+			l.a.cfg.Plain, l.b.cfg.Plain = tt.plain, tt.plain
+			l.a.cfg.WriteBuffer, l.b.cfg.ReadBuffer = tt.write, tt.read
+			l.connect()
+			l.prove()
+			if tt.subflows > 1 {
+				l.join(1)
+				l.run("join", time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 && l.b.count(EventSubflowUp) == 2 })
+			}
+			l.transfer(l.a, l.b, 100_000, time.Minute, nil) // slow start
+			before, begin := len(l.a.sent), l.now
+			l.transfer(l.a, l.b, total, time.Minute, nil)
+			window := min(cmp.Or(tt.write, tt.read), cmp.Or(tt.read, tt.write))
+			require.Less(t, l.now.Sub(begin).Seconds(), 1.25*rtt.Seconds()*total/float64(window))
+			mss := l.a.conn.flows[0].tcp.MSS()
+			// Some end with what was written at once, and the last.
+			require.Less(t, len(l.a.sent)-before, total/mss*21/20)
+		})
+	}
 }
 
 // What was promised is kept: the right edge of the window never moves left,

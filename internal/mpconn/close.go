@@ -160,8 +160,8 @@ func (c *Conn) closeTimeout(now mono.Time) {
 	c.abort(now, reason.CloseTimeout)
 }
 
-// lastFlowGone decides what becomes of a connection without a subflow.
-func (c *Conn) lastFlowGone(now mono.Time, why reason.Close) {
+// lastFlowGone decides what becomes of a connection whose last subflow ended.
+func (c *Conn) lastFlowGone(now mono.Time, f *flow, why reason.Close) {
 	done := c.snd.finAcked() && c.rcv.eof()
 	switch {
 	case c.ending != reason.CloseNone:
@@ -172,12 +172,31 @@ func (c *Conn) lastFlowGone(now mono.Time, why reason.Close) {
 		c.finish(why)
 	case c.snd.finAcked() && c.userClosed:
 		c.finish(why)
-	case c.nextID == 1 && len(c.addrs.remotes) <= 1 && (why == reason.CloseRemoteReset || why == reason.CloseRefused):
-		// The peer ended the only path there ever was.
-		c.finish(why)
+	case c.disowned(f, why):
+		c.finish(reason.CloseRemoteReset)
 	default:
+		// RFC 8684, Section 3.5: a RST closes its subflow only, and "MPTCP's
+		// connection will stay alive at the data level, in order to permit
+		// break-before-make handover between subflows."
 		c.startOrphan(now, why)
 	}
+}
+
+// disowned reports whether the peer lets it be known that it does not have the
+// connection any more, or does not want it: the only subflow there ever was ended
+// by a RST that speaks of lasting trouble, or after a RST, which may be anybody's,
+// a join to the only address of the peer is refused.
+func (c *Conn) disowned(f *flow, why reason.Close) bool {
+	if len(c.addrs.remotes) > 1 {
+		return false
+	}
+	switch why {
+	case reason.CloseRemoteReset:
+		return c.nextID == 1 && !f.peerTransient
+	case reason.CloseRefused:
+		return f.join != nil && c.timers.At(timerOrphan).Set() && c.orphanedBy == reason.CloseRemoteReset
+	}
+	return false
 }
 
 // startOrphan bounds how long the connection lives with no subflow that

@@ -78,6 +78,7 @@ type Conn struct {
 
 	lastMoved moved // when timerShrink was set
 	events    []Event
+	stopped   uint32 // bit l = EventJoinStopped was emitted for reason.Limit l
 	stats     Stats
 	placed    func(mono.Time, Placement) // nil = nobody wants to know
 }
@@ -93,6 +94,7 @@ type sendSide struct {
 	holes    interval.Set  // never sent though below nxt (a scheduler's choice)
 	reinject interval.Set  // sent before and due on another subflow
 	lostTo   uint64        // end of what may have been lost with a subflow that acknowledged it
+	cut      bool          // the last Write left no room for more
 	closed   bool          // a DATA_FIN follows the last byte
 	finSent  bool          // the DATA_FIN went out at least once
 	finAgain bool          // and must go out again

@@ -41,6 +41,10 @@ const (
 	// Group share a bottleneck. What it said before does not hold any more; an
 	// empty Group means that none do.
 	EventSharedBottleneck
+	// EventJoinStopped: a subflow between Local and Remote was not opened, or
+	// Remote not taken from an announcement, because of Limit. It is told once
+	// for each limit, until a subflow that was up is lost.
+	EventJoinStopped
 	// EventFallback: the connection goes on as plain TCP for good.
 	EventFallback
 	// EventClosed: the connection is over; no other event follows.
@@ -57,6 +61,7 @@ type Event struct {
 	Reset         reason.Reset // MP_TCPRST code that came with a peer's reset
 	Transient     bool         // MP_TCPRST said that the path may be tried again
 	Fallback      reason.Fallback
+	Limit         reason.Limit
 	TimeWait      subflow.TimeWait
 	Group         []int // ids of subflows
 }
@@ -78,6 +83,16 @@ func (c *Conn) PollEvent() (Event, bool) {
 }
 
 func (c *Conn) emit(e Event) { c.events = append(c.events, e) }
+
+// JoinStopped says that a limit kept a subflow from being opened. Remote is what
+// it would have led to, or Local what would have been announced; what is not
+// known is zero.
+func (c *Conn) JoinStopped(local, remote netip.AddrPort, l reason.Limit) {
+	if bit := uint32(1) << l; c.stopped&bit == 0 {
+		c.stopped |= bit
+		c.emit(Event{Kind: EventJoinStopped, Local: local, Remote: remote, Limit: l})
+	}
+}
 
 // tellShared emits what the congestion control found out about bottlenecks
 // since it was asked last.

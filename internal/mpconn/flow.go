@@ -219,7 +219,7 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 	f.phase = phaseDead
 	c.releaseMappings(f)
 	if wasUp {
-		c.snd.lostTo = c.snd.nxt
+		c.snd.lostTo, c.stopped = c.snd.nxt, 0
 	}
 	for _, p := range f.held {
 		if p.owner != nil {
@@ -244,7 +244,7 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 	c.snd.idle = false
 	switch {
 	case len(c.flows) == 0:
-		c.lastFlowGone(now, why)
+		c.lastFlowGone(now, f, why)
 	case useless || wasUp && c.live() == 0:
 		// Joins that are under way may all fail, and those that come up may
 		// bring no data across, as this one.

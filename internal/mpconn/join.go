@@ -36,12 +36,13 @@ type OpenArgs struct {
 func (c *Conn) Open(now mono.Time, a OpenArgs) (id int, ok bool) {
 	// RFC 8684, Section 3.1: a host "MUST NOT" open a subflow before a DSS
 	// was received; flag C: "MUST NOT" join the peer's initial address.
-	if !c.Joinable() || len(c.flows) >= c.cfg.MaxSubflows ||
-		c.denyInitial && a.Remote == c.cfg.Remote || slices.Contains(c.addrs.removed, a.Remote.Addr()) {
+	if l := c.limitOf(a.Remote); l != reason.LimitNone {
+		c.JoinStopped(a.Local, a.Remote, l)
 		return 0, false
 	}
 	localID, ok := c.addrs.idOf(a.Local)
 	if !ok {
+		c.JoinStopped(a.Local, a.Remote, reason.LimitIDs)
 		return 0, false
 	}
 	c.addrs.cancelWithdrawal(localID)
@@ -54,17 +55,37 @@ func (c *Conn) Open(now mono.Time, a OpenArgs) (id int, ok bool) {
 	return f.id, true
 }
 
+// limitOf says what forbids a subflow to an address of the peer.
+func (c *Conn) limitOf(remote netip.AddrPort) reason.Limit {
+	switch {
+	case !c.Joinable():
+		return reason.LimitState
+	case len(c.flows) >= c.cfg.MaxSubflows:
+		return reason.LimitSubflows
+	case c.denyInitial && remote == c.cfg.Remote:
+		return reason.LimitDenied
+	case slices.Contains(c.addrs.removed, remote.Addr()):
+		return reason.LimitWithdrawn
+	}
+	return reason.LimitNone
+}
+
 // HandleJoin takes a SYN whose MP_JOIN names this connection's token and
 // returns the id of the subflow it began. It returns false if the join is
 // refused; the driver answers with a RST and reason.ResetProhibited.
 func (c *Conn) HandleJoin(now mono.Time, syn *wire.Segment) (id int, ok bool) {
-	if !c.Joinable() || len(c.flows) >= c.cfg.MaxSubflows ||
-		syn.Has&wire.OptMPJoin == 0 || syn.Join.Form != wire.JoinSYN {
+	switch {
+	case !c.Joinable() || syn.Has&wire.OptMPJoin == 0 || syn.Join.Form != wire.JoinSYN:
+		c.drop(reason.DropLimit)
+		return 0, false
+	case len(c.flows) >= c.cfg.MaxSubflows:
+		c.JoinStopped(syn.Dst, syn.Src, reason.LimitSubflows)
 		c.drop(reason.DropLimit)
 		return 0, false
 	}
 	localID, ok := c.addrs.joinedAt(syn.Dst)
 	if !ok {
+		c.JoinStopped(syn.Dst, syn.Src, reason.LimitAddress)
 		c.drop(reason.DropLimit)
 		return 0, false
 	}

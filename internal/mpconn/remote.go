@@ -70,6 +70,7 @@ func (c *Conn) handleAddAddr(now mono.Time, f *flow, o *wire.AddAddr) {
 func (c *Conn) learnRemote(now mono.Time, r remoteAddr) reason.Drop {
 	a := &c.addrs
 	if !c.joinableAddr(r.addr.Addr()) {
+		c.JoinStopped(netip.AddrPort{}, r.addr, reason.LimitAddress)
 		return reason.DropAddress
 	}
 	others := 0
@@ -88,7 +89,12 @@ func (c *Conn) learnRemote(now mono.Time, r remoteAddr) reason.Drop {
 			others++
 		}
 	}
-	if others >= a.limit || a.nextNew > now.Add((newAddrBurst-1)*newAddrInterval) {
+	switch {
+	case others >= a.limit:
+		c.JoinStopped(netip.AddrPort{}, r.addr, reason.LimitAddresses)
+		return reason.DropLimit
+	case a.nextNew > now.Add((newAddrBurst-1)*newAddrInterval):
+		c.JoinStopped(netip.AddrPort{}, r.addr, reason.LimitAddrRate)
 		return reason.DropLimit
 	}
 	a.nextNew = max(a.nextNew, now).Add(newAddrInterval)

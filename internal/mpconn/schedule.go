@@ -23,7 +23,7 @@ func (c *Conn) schedule(now mono.Time) bool {
 	if lo, hi, ok := c.dueAgain(); ok && c.assign(now, scheduler.Lost, lo, hi) {
 		return true
 	}
-	if lo, hi := c.snd.unsent(0); lo < hi {
+	if lo, hi := c.snd.unsent(0); c.worthAny(lo, hi) {
 		if c.assign(now, scheduler.Fresh, lo, hi) {
 			return true
 		}
@@ -37,6 +37,20 @@ func (c *Conn) schedule(now mono.Time) bool {
 	}
 	c.snd.idle = true
 	c.setBlocked(now)
+	return false
+}
+
+// worthAny reports whether [lo, hi), which was never sent, is worth a segment of
+// some flow.
+func (c *Conn) worthAny(lo, hi uint64) bool {
+	if lo >= hi {
+		return false
+	}
+	for _, f := range c.flows {
+		if f.usable() && c.snd.worth(int(hi-lo), hi, f.tcp.MSS()) > 0 {
+			return true
+		}
+	}
 	return false
 }
 
@@ -158,6 +172,9 @@ func (c *Conn) obey(now mono.Time, d scheduler.Decision, lo, hi uint64) bool {
 			room = max(room, c.view.Subflows[i].QueueRoom)
 		}
 		m := n
+		if ask == scheduler.Fresh && !again && lo+uint64(n) == hi {
+			m = c.snd.worth(n, hi, f.tcp.MSS())
+		}
 		switch {
 		case d.Send>>i&1 == 0 || room == 0:
 			continue
@@ -253,7 +270,7 @@ func (c *Conn) fillView(now mono.Time, ask scheduler.Ask, lo, hi uint64) bool {
 	v.SendBuffer, v.BufferMax = int64(s.buffer.limit), int64(s.buffer.ceiling)
 	v.FlowSize, v.Hint = c.flowSize, c.hint
 	v.Carried = 0
-	if !c.showFlows(now, int(hi-lo)) {
+	if !c.showFlows(now, lo, hi) {
 		return false // the usual answer, which must cost little
 	}
 	if ask != scheduler.Fresh {
@@ -268,8 +285,8 @@ func (c *Conn) fillView(now mono.Time, ask scheduler.Ask, lo, hi uint64) bool {
 
 // showFlows brings the flows of the view up to date: each decision costs only
 // what has changed since the last one. It reports whether any has room for some
-// of the bytes that wait.
-func (c *Conn) showFlows(now mono.Time, waiting int) (room bool) {
+// of [lo, hi).
+func (c *Conn) showFlows(now mono.Time, lo, hi uint64) (room bool) {
 	v, n := &c.view, 0
 	for _, f := range c.flows {
 		if n == scheduler.MaxSubflows || !f.usable() {
@@ -278,7 +295,10 @@ func (c *Conn) showFlows(now mono.Time, waiting int) (room bool) {
 		if n == len(c.viewFlows) {
 			v.Subflows, c.viewFlows = append(v.Subflows, scheduler.Subflow{}), append(c.viewFlows, nil)
 		}
-		s := &v.Subflows[n]
+		s, waiting := &v.Subflows[n], int(hi-lo)
+		if v.Ask == scheduler.Fresh {
+			waiting = c.snd.worth(waiting, hi, f.tcp.MSS())
+		}
 		s.Room = f.tcp.Room(now, waiting)
 		room = room || s.Room > 0
 		if moves := f.tcp.Moves(); c.viewFlows[n] != f || f.shown != moves {

@@ -3,13 +3,16 @@ package mpconn
 import (
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/stream"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
 // Write copies bytes into the send buffer and returns how many it took: fewer
 // than len(p) when the buffer is full, none after CloseWrite or the end.
 func (c *Conn) Write(_ mono.Time, p []byte) int {
-	n := min(len(p), c.WriteRoom())
+	room := c.WriteRoom()
+	n := min(len(p), room)
+	c.snd.cut = len(p) >= room
 	if n == 0 {
 		return 0
 	}
@@ -24,12 +27,36 @@ func (c *Conn) WriteRoom() int {
 		return 0
 	}
 	// Memory that only waits for a slow subflow's own acknowledgment counts
-	// too, but may take the buffer once over before it stops the writer.
-	used := c.snd.q.End() - c.snd.una
-	if c.snd.q.Memory() > 2*c.snd.buffer.limit {
+	// too, but may take the buffer once over before it stops the writer. It is
+	// counted in blocks, of which any stretch of bytes may begin one and end
+	// another.
+	limit := c.snd.buffer.limit
+	if c.snd.q.Memory() > max(2*limit, limit+2*stream.DefaultBlock) {
 		return 0
 	}
-	return max(c.snd.buffer.limit-int(used), 0)
+	return max(limit-int(c.snd.q.End()-c.snd.una), 0)
+}
+
+// moreFollows reports whether bytes never sent that end at hi end there only
+// because the peer's window does, or because the send buffer had no room for
+// more.
+func (s *sendSide) moreFollows(hi uint64) bool {
+	end := s.q.End()
+	return hi == s.edge && hi < end || hi == end && s.cut && !s.closed
+}
+
+// worth returns how many of n bytes never sent, that end at hi, should go out
+// in segments of mss bytes now. What fills no segment waits if more follows and
+// an ACK is on its way to make room for it: otherwise, as room comes in the
+// pieces that are acknowledged, there would be ever more and smaller ones.
+//
+// RFC 9293, Section 3.8.6.2.1: "Send data: (1) if a maximum-sized segment can be
+// sent", "(2) or if the data is pushed and all queued data can be sent now".
+func (s *sendSide) worth(n int, hi uint64, mss int) int {
+	if s.una >= s.nxt || !s.moreFollows(hi) {
+		return n
+	}
+	return n - n%mss
 }
 
 // Unsent returns the bytes written and never sent.

@@ -9,6 +9,7 @@
 //   - ndiffports: several subflows between one pair of addresses;
 //   - backup: a full mesh of which one subflow is used and the others stand by;
 //   - flowsize: as many of the fastest paths as the size of the flow deserves;
+//   - freeway: one link at a time, short flows on other links than long ones;
 //   - mptcpd: a full mesh that waits until a flow is long, and gives up subflows
 //     that share a link.
 //
@@ -73,6 +74,7 @@ const (
 	Wake                         // send a Tick at At
 	Watch                        // send a DataQueued once so many Bytes were written in all
 	Measure                      // keep the host's table of paths up to date with this connection's subflows
+	Withhold                     // the Limits stop a subflow from Local to Remote, or without Remote the announcement of Local: for the log
 )
 
 // Command is what a policy wants done.
@@ -136,9 +138,20 @@ type View struct {
 	// Routable reports whether the network can send from local to remote.
 	Routable func(local, remote netip.Addr) bool
 
-	// Measured returns the smoothed RTT of a path as the host knows it, 0 if it
-	// does not, and how long ago it was measured or last tried. nil = unknown.
-	Measured func(local, remote netip.Addr) (srtt, age time.Duration)
+	// Measured returns what the host knows of a path. nil = nothing.
+	Measured func(local, remote netip.Addr) Measurement
+
+	// Shared is for what policies of all connections of the host know
+	// together, each under a key of a type of its own, as in a context. It may
+	// be nil in a View that no host made.
+	Shared map[any]any
+}
+
+// Measurement is what is known of a path. Zero values are unknown.
+type Measurement struct {
+	SRTT time.Duration // smoothed RTT
+	Rate float64       // bytes/s delivered
+	Age  time.Duration // since it was measured or last tried
 }
 
 // Policy answers events. It is made for each connection, called under its

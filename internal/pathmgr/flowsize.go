@@ -104,7 +104,8 @@ func (f *flowSize) rank(v *View, all []ranked) {
 		r := &all[i]
 		if v.Measured != nil {
 			var age time.Duration
-			r.srtt, age = v.Measured(r.pair.local, r.pair.remote.Addr())
+			m := v.Measured(r.pair.local, r.pair.remote.Addr())
+			r.srtt, age = m.SRTT, m.Age
 			r.old = f.cfg.ReprobeAfter > 0 && (r.srtt == 0 && age == 0 || age > f.cfg.ReprobeAfter)
 		}
 		if f.cfg.Jitter != nil {
@@ -160,7 +161,11 @@ func (f *flowSize) open(v *View, now time.Duration, cmds []Command) []Command {
 	for i := range all {
 		c := &all[i]
 		switch {
-		case room == 0 || slices.Contains(present, c.pair):
+		case slices.Contains(present, c.pair):
+			continue
+		case room == 0 && k > 0:
+			return append(cmds, c.withheld())
+		case room == 0:
 			continue
 		case k > 0:
 			cmds = append(cmds, c.command())

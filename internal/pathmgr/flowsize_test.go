@@ -19,8 +19,8 @@ func fourPaths(size int64, rtts ...int) *pathmgr.View {
 		v.Remotes = append(v.Remotes, pathmgr.Remote{ID: uint8(i), Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i + 1), 2}), 80)})
 	}
 	v.Routable = func(l, r netip.Addr) bool { return l.As4()[2] == r.As4()[2] }
-	v.Measured = func(l, _ netip.Addr) (time.Duration, time.Duration) {
-		return time.Duration(rtts[l.As4()[2]-1]) * time.Millisecond, 0
+	v.Measured = func(l, _ netip.Addr) pathmgr.Measurement {
+		return pathmgr.Measurement{SRTT: time.Duration(rtts[l.As4()[2]-1]) * time.Millisecond}
 	}
 	return v
 }
@@ -109,12 +109,12 @@ func TestFlowSizePromotes(t *testing.T) {
 func TestFlowSizeProbes(t *testing.T) {
 	v := fourPaths(80_000, 50, 20, 0, 30)
 	measured := v.Measured
-	v.Measured = func(l, r netip.Addr) (time.Duration, time.Duration) {
-		srtt, _ := measured(l, r)
+	v.Measured = func(l, r netip.Addr) pathmgr.Measurement {
+		m := measured(l, r)
 		if l.As4()[2] == 1 {
-			return srtt, time.Second + 1
+			m.Age = time.Second + 1
 		}
-		return srtt, 0
+		return m
 	}
 	p := pathmgr.FlowSize(pathmgr.FlowSizeConfig{})()
 	opened, _ := begin(p, v, 2)

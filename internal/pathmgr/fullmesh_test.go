@@ -88,6 +88,11 @@ func (b *bench) obey(c pathmgr.Command) string {
 			return fmt.Sprintf("announce:%v", c.Local)
 		}
 		return fmt.Sprintf("announce:%v", c.Local.Addr())
+	case pathmgr.Withhold:
+		if !c.Remote.IsValid() {
+			return fmt.Sprintf("withhold:%v", c.Local.Addr())
+		}
+		return fmt.Sprintf("withhold:%v-%v", c.Local.Addr(), c.Remote)
 	case pathmgr.WithdrawAddr:
 		return fmt.Sprintf("withdraw:%v", c.Local.Addr())
 	case pathmgr.SetBackup:
@@ -184,13 +189,13 @@ const (
 var timedOut = pathmgr.Event{Close: reason.CloseTimeout}
 
 func TestNames(t *testing.T) {
-	require.Equal(t, []string{"backup", "flowsize", "fullmesh", "mptcpd", "ndiffports", "signal"}, pathmgr.Names())
+	require.Equal(t, []string{"backup", "flowsize", "freeway", "fullmesh", "mptcpd", "ndiffports", "signal"}, pathmgr.Names())
 	require.Contains(t, pathmgr.Names(), pathmgr.Default)
 	f, err := pathmgr.ByName("")
 	require.NoError(t, err)
 	require.NotNil(t, f())
 	_, err = pathmgr.ByName("star")
-	require.EqualError(t, err, `path manager "star" is unknown (known: backup, flowsize, fullmesh, mptcpd, ndiffports, signal)`)
+	require.EqualError(t, err, `path manager "star" is unknown (known: backup, flowsize, freeway, fullmesh, mptcpd, ndiffports, signal)`)
 	for _, name := range pathmgr.Names() {
 		f, err := pathmgr.ByName(name)
 		require.NoError(t, err)
@@ -221,8 +226,8 @@ func TestOpenOnEstablished(t *testing.T) {
 		}, "open:10.0.0.3-" + r1},
 		{"what cannot be a peer", "10.0.0.1", r1 + " 0.0.0.0:80 224.0.0.1:80 198.51.100.2:0", nil, ""},
 		{"backup links", "10.0.0.1 10.0.0.2", r1, func(v *pathmgr.View) { v.Locals[1].Backup = true }, "open:10.0.0.2-" + r1 + "(backup)"},
-		{"the limit counts the first", "10.0.0.1 10.0.0.2 10.0.0.3", r1, func(v *pathmgr.View) { v.Limits.Subflows = 2 }, "open:10.0.0.2-" + r1},
-		{"a limit of one", "10.0.0.1 10.0.0.2", r1, func(v *pathmgr.View) { v.Limits.Subflows = 1 }, ""},
+		{"the limit counts the first", "10.0.0.1 10.0.0.2 10.0.0.3", r1, func(v *pathmgr.View) { v.Limits.Subflows = 2 }, "open:10.0.0.2-" + r1 + " withhold:10.0.0.3-" + r1},
+		{"a limit of one", "10.0.0.1 10.0.0.2", r1, func(v *pathmgr.View) { v.Limits.Subflows = 1 }, "withhold:10.0.0.2-" + r1},
 		{"the initial address denied", "10.0.0.1 10.0.0.2", r1, func(v *pathmgr.View) { v.Remotes = nil }, ""},
 	}
 	for _, tt := range tests {
@@ -231,7 +236,7 @@ func TestOpenOnEstablished(t *testing.T) {
 			tt.change(&b.view)
 		}
 		require.Equal(t, tt.want, b.established(), tt.why)
-		require.Empty(t, b.handle(pathmgr.Event{Kind: pathmgr.Tick}), "%s: nothing twice", tt.why)
+		require.NotContains(t, b.handle(pathmgr.Event{Kind: pathmgr.Tick}), "open", "%s: nothing twice", tt.why)
 	}
 }
 
@@ -329,12 +334,13 @@ func TestRefresh(t *testing.T) {
 
 	b := newBench(t, true, "10.0.0.1 10.0.0.2 10.0.0.3", r1)
 	b.view.Limits.Subflows = 2
-	require.Equal(t, "open:10.0.0.2-"+r1, b.established())
+	stopped := " withhold:10.0.0.3-" + r1
+	require.Equal(t, "open:10.0.0.2-"+r1+stopped, b.established())
 	require.Empty(t, b.lost(1, refused), "the third local address does not try")
-	require.Equal(t, "open:10.0.0.2-"+r1, b.announced(0, r1))
+	require.Equal(t, "open:10.0.0.2-"+r1+stopped, b.announced(0, r1))
 	require.Equal(t, "open:10.0.0.3-"+r1, b.lost(2, reset), "a reset bars its pair only")
 	require.Equal(t, "", b.lost(3, reset))
-	require.Equal(t, "open:10.0.0.2-"+r1, b.announced(0, r1))
+	require.Equal(t, "open:10.0.0.2-"+r1+stopped, b.announced(0, r1))
 }
 
 func TestBackoff(t *testing.T) {
@@ -365,9 +371,9 @@ func TestTwoRetries(t *testing.T) {
 func TestLossMakesPlace(t *testing.T) {
 	b := newBench(t, true, "10.0.0.1 10.0.0.2 10.0.0.3", r1)
 	b.view.Limits.Subflows = 2
-	require.Equal(t, "open:10.0.0.2-"+r1, b.established())
+	require.Equal(t, "open:10.0.0.2-"+r1+" withhold:10.0.0.3-"+r1, b.established())
 	require.Equal(t, "open:10.0.0.3-"+r1+" wake:1s", b.lost(1, timedOut))
-	require.Empty(t, b.tick(), "no place")
+	require.Equal(t, "withhold:10.0.0.2-"+r1, b.tick(), "no place")
 }
 
 // The address of a path goes and comes back; the rest of the mesh stays.
@@ -420,7 +426,9 @@ func TestAnnouncementsAreBounded(t *testing.T) {
 	for i := range 50 {
 		b.view.Locals = append(b.view.Locals, pathmgr.Local{Addr: netip.AddrFrom4([4]byte{10, 0, 1, byte(i)})})
 	}
-	require.Len(t, strings.Fields(b.established()), pathmgr.DefaultAccepted)
+	cmds := strings.Fields(b.established())
+	require.Len(t, cmds, pathmgr.DefaultAccepted+1)
+	require.Equal(t, "withhold:10.0.1.8", cmds[pathmgr.DefaultAccepted], "the first that the limit stops is told")
 }
 
 // A peer that announces, refuses and withdraws without end costs no more

@@ -67,7 +67,7 @@ func (m *memory) learn(v *View, e *Event) {
 			return !v.hasRemote(x.pair.remote) || x.verdict != shunRemote && !v.hasLocal(x.pair.local)
 		})
 		if lost := pairOf(e.Local, e.Remote); v.Active && v.hasLocal(lost.local) && v.hasRemote(lost.remote) {
-			m.failed.add(lost, e)
+			m.failed.add(lost, e, len(v.Subflows) == 0)
 		}
 	case Tick:
 		m.wake = 0
@@ -116,9 +116,11 @@ func (m *memory) rest(now time.Duration, cmds []Command) []Command {
 func (m *memory) announce(v *View, cmds []Command) []Command {
 	for _, l := range v.Locals {
 		a := l.Addr.Unmap()
-		if a == m.initial.local || !announceable(a) || slices.Contains(m.announced, a) ||
-			len(m.announced) >= v.Limits.WithDefaults().Accepted {
+		if a == m.initial.local || !announceable(a) || slices.Contains(m.announced, a) {
 			continue
+		}
+		if len(m.announced) >= v.Limits.WithDefaults().Accepted {
+			return append(cmds, Command{Verb: Withhold, Local: netip.AddrPortFrom(a, 0)})
 		}
 		m.announced = append(m.announced, a)
 		cmds = append(cmds, Command{Verb: AnnounceAddr, Local: netip.AddrPortFrom(a, 0), Backup: l.Backup})
@@ -167,4 +169,11 @@ func (c *candidate) command() Command {
 		RemoteID: c.remoteID,
 		Backup:   c.backup,
 	}
+}
+
+// withheld tells that a limit stops the subflow.
+func (c *candidate) withheld() Command {
+	cmd := c.command()
+	cmd.Verb = Withhold
+	return cmd
 }

@@ -25,14 +25,18 @@ func (m *memory) open(v *View, now time.Duration, cmds []Command) []Command {
 			x.missing = append(x.missing, c)
 		}
 	})
-	for range v.room() {
+	room := v.room()
+	for {
 		c, ok := x.take()
-		if !ok {
-			break
+		switch {
+		case !ok:
+			return cmds
+		case room == 0:
+			return append(cmds, c.withheld())
 		}
+		room--
 		cmds = append(cmds, c.command())
 	}
-	return cmds
 }
 
 // take moves the missing pair whose addresses are used least to those present.

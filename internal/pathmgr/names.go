@@ -15,6 +15,7 @@ var byName = []struct {
 }{
 	{"backup", newBackup},
 	{"flowsize", FlowSize(FlowSizeConfig{})},
+	{"freeway", Freeway(FreewayConfig{})},
 	{"fullmesh", newFullMesh},
 	{"mptcpd", Elimination{}.Factory()},
 	{"ndiffports", NDiffPorts(DefaultDiffPorts)},

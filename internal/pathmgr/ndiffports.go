@@ -50,6 +50,9 @@ func (d *diffPorts) open(v *View, now time.Duration, cmds []Command) []Command {
 	for range min(missing, v.room()) {
 		cmds = append(cmds, c.command())
 	}
+	if missing > v.room() {
+		cmds = append(cmds, c.withheld())
+	}
 	return cmds
 }
 

@@ -48,7 +48,7 @@ func TestSignalKeepsTheLimit(t *testing.T) {
 	b.view.Limits.Subflows = 2
 	b.established()
 	require.Equal(t, "open:10.0.0.1-"+r2, b.announced(1, r2))
-	require.Empty(t, b.announced(2, r3))
+	require.Equal(t, "withhold:10.0.0.1-"+r3, b.announced(2, r3))
 	require.Equal(t, "open:10.0.0.1-"+r3+" wake:1s", b.lost(1, timedOut), "in the place of the other")
 }
 
@@ -76,7 +76,7 @@ func TestNDiffPorts(t *testing.T) {
 	require.Equal(t, open+" "+open, b.tick())
 
 	b = newBenchWith(t, pathmgr.NDiffPorts(100), true, "10.0.0.1", r1)
-	b.established()
+	require.True(t, strings.HasSuffix(b.established(), " withhold:10.0.0.1-"+r1))
 	require.Len(t, b.view.Subflows, pathmgr.DefaultSubflows)
 
 	b = newBenchOf(t, "ndiffports", false, "10.0.0.1 10.0.0.2", r1)

@@ -67,11 +67,16 @@ type failure struct {
 // are few: never more than pairs of addresses that are known.
 type failures []failure
 
-// add notes the end of a subflow of the pair.
-func (f *failures) add(p pair, e *Event) {
+// add notes the end of a subflow of the pair. If it was the last of its
+// connection and ended by a RST, it shows at once what the RST was worth: the
+// peer refuses another if it does not know the connection any more.
+func (f *failures) add(p pair, e *Event, last bool) {
 	n := failure{pair: p, remoteID: e.RemoteID, verdict: judge(e), wait: retryFirst}
 	i := f.index(p)
 	n.until = e.Now + n.wait
+	if last && i < 0 && e.Close == reason.CloseRemoteReset {
+		n.until = e.Now
+	}
 	if i >= 0 && (*f)[i].verdict == tryAgain {
 		if n.verdict == tryAgain && e.Now < (*f)[i].until {
 			// Another subflow of the pair met the same trouble.

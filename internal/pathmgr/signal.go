@@ -43,11 +43,11 @@ func (s *signal) open(v *View, now time.Duration, cmds []Command) []Command {
 	orphan := len(v.Subflows) == 0
 	room := v.room()
 	for _, c := range chosen {
-		if room == 0 {
-			break
-		}
 		if !orphan && (c.remoteID == 0 || v.reaches(c)) {
 			continue
+		}
+		if room == 0 {
+			return append(cmds, c.withheld())
 		}
 		orphan = false
 		cmds = append(cmds, c.command())

@@ -12,7 +12,6 @@ const (
 	DropNone          Drop = iota
 	DropShort              // header cut short
 	DropOffset             // data offset outside the segment
-	DropChecksum           // TCP checksum wrong
 	DropOption             // option list malformed
 	DropAddress            // an address that cannot be a peer
 	DropNoConn             // no connection and no listener
@@ -61,7 +60,7 @@ func (c *Drops) Add(b Drops) {
 }
 
 var dropNames = [NumDrops]string{
-	"none", "short header", "bad data offset", "bad checksum", "malformed option", "bad address",
+	"none", "short header", "bad data offset", "malformed option", "bad address",
 	"no connection", "backlog full", "inbox full", "outside the window", "bad acknowledgment",
 	"old timestamp", "no acknowledgment", "unexpected in state", "rst challenged", "syn challenged",
 	"duplicate data", "unmapped data", "outside the data window", "contradicting mapping",

@@ -30,6 +30,7 @@ func TestEveryReasonHasAName(t *testing.T) {
 	names(t, reason.NumDrops, fmt.Sprintf("drop(%d)", reason.NumDrops))
 	names(t, reason.NumFallbacks, fmt.Sprintf("fallback(%d)", reason.NumFallbacks))
 	names(t, reason.NumCloses, fmt.Sprintf("close(%d)", reason.NumCloses))
+	names(t, reason.NumLimits, fmt.Sprintf("limit(%d)", reason.NumLimits))
 	names(t, reason.ResetMiddlebox+1, "reset(7)")
 }
 

@@ -150,6 +150,11 @@ func (t *self) take(p Packet) {
 	if n < 0 {
 		return
 	}
+	// RFC 9293, Section 3.1: "The sender MUST generate [the checksum] and the
+	// receiver MUST check it": below the host, by netstack.
+	if wire.TCPChecksum(p.Src, p.Dst, p.TCP[:n], [][]byte{p.TCP[n:]}) != 0 {
+		return
+	}
 	seg := &wire.Segment{}
 	if wire.Parse(p.TCP[:n], seg) != reason.DropNone {
 		return

@@ -22,6 +22,7 @@ type ack struct {
 	lost      int       // bytes newly found lost
 	episode   bool      // fast recovery was or is under way
 	marked    bool      // it carries ECE
+	restored  int       // bytes: the window in force before a needless reduction was taken back; 0 = none was
 	lostAgain bool      // a retransmission of this round trip was found lost
 	dsack     sackRange // reported as received twice; empty when hi is 0
 
@@ -58,6 +59,9 @@ func (s *Subflow) handleAck(now mono.Time, seg *wire.Segment, num, ackNum relSSN
 	s.lossRecovery(&a)
 	s.echoed(&a)
 	s.control(&a)
+	if a.restored > 0 {
+		s.limitBurst(&a)
+	}
 	s.retimeRexmit(&a)
 	s.retimeUserTimeout(&a)
 	if a.advanced || a.sacked > 0 {
@@ -174,7 +178,9 @@ func (s *Subflow) control(a *ack) {
 		return
 	}
 	s.rate.measure(a, s.rtt.min)
-	s.raiseCeiling(a.acked)
+	if a.restored == 0 {
+		s.raiseCeiling(a.acked)
+	}
 	s.ctl.OnAck(s.sample(a))
 	s.rate.untold = 0
 }

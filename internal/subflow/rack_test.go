@@ -256,8 +256,13 @@ func TestDSACKUndo(t *testing.T) {
 	require.Zero(t, h.ctl.undone, "one of two")
 	h.in(sackAck(10, [2]int{1, 2}))
 	require.Equal(t, 1, h.ctl.undone)
-	require.Equal(t, 10*mss, h.s.Stats().Cwnd)
+	require.EqualValues(t, 10*mss, h.ctl.cwnd)
+	require.Equal(t, 5*mss, h.s.Stats().Cwnd, "nothing is in flight: no burst beyond what was allowed")
 	require.EqualValues(t, 1, h.s.Stats().Spurious)
+	h.fill(5)
+	h.wait(40)
+	h.in(sackAck(15))
+	require.Equal(t, 10*mss, h.s.Stats().Cwnd)
 }
 
 // RFC 5682, without timestamps: new data goes out after the first ACK, and

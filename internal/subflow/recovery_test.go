@@ -420,7 +420,53 @@ func TestSpuriousTimeout(t *testing.T) {
 	require.Equal(t, 1, h.ctl.undone)
 	h.wantIdle("the others are on their way")
 	require.Equal(t, 4*mss, h.s.InFlight())
-	require.Equal(t, 6*mss, h.s.Room(h.now, 100*mss))
+	require.Equal(t, mss, h.s.Room(h.now, 100*mss), "what the ACK acknowledged")
+}
+
+// RFC 4015, Section 3.4: after a needless timeout "cwnd is reset to the sum of the
+// current FlightSize and the minimum of bytes_acked and IW", and "must not be
+// changed any further for that ACK"; then it grows as in slow start to what it
+// was. The guard is limitBurst.
+func TestBurstAfterSpuriousTimeoutIsLimited(t *testing.T) {
+	h := newCounting(t, timestamps, func(c *subflow.Config) { c.MTU += 12 })
+	h.ctl.cwnd = 30 * mss
+	h.fill(30)
+	old := h.last.TSVal
+	late := func(i int) {
+		h.in(pkt{flags: ".", seq: 1, ack: 1 + i*mss, opt: func(s *wire.Segment) { s.TSEcr = old }})
+	}
+	h.advanceToDeadline()
+	h.want("again", full(0))
+	late(20)
+	require.Equal(t, 1, h.ctl.undone)
+	require.EqualValues(t, 30*mss, h.ctl.cwnd)
+	require.Equal(t, 10*mss, h.s.InFlight())
+	require.Equal(t, 10*mss, h.s.Room(h.now, 100*mss), "IW, though 20 left the network")
+	require.Equal(t, 20*mss, h.s.Stats().Cwnd)
+	h.fill(10)
+	late(24)
+	require.Equal(t, 24*mss, h.s.Stats().Cwnd, "slow start")
+	late(30)
+	require.Equal(t, 30*mss, h.s.Stats().Cwnd, "as before")
+	require.Equal(t, 20*mss, h.s.Room(h.now, 100*mss))
+}
+
+// RFC 4015, Section 3.4: if "the acceptable ACK signals congestion through the
+// ECN-Echo flag", then "the TCP sender MUST refrain from reversing congestion
+// control state." The guard is takeBack's look at ECE.
+func TestSpuriousTimeoutIsNotUndoneByAMark(t *testing.T) {
+	h := newECN(t, timestamps, func(c *subflow.Config) { c.NoRACK, c.MTU = true, c.MTU+12 })
+	h.fill(5)
+	old := h.last.TSVal
+	h.advanceToDeadline()
+	h.want("again", full(0))
+	h.in(pkt{flags: ".", seq: 1, ack: 1 + mss, opt: func(s *wire.Segment) {
+		s.TSEcr = old
+		s.Flags |= wire.ECE
+	}})
+	require.Zero(t, h.ctl.undone)
+	require.Equal(t, []cc.Loss{cc.LossTimeout}, h.ctl.losses, "and is not reduced twice")
+	require.Equal(t, 4*mss, h.s.InFlight(), "the others are on their way all the same")
 }
 
 func TestDeliveryRate(t *testing.T) {

@@ -89,8 +89,7 @@ func (s *Subflow) allTwice(a *ack) bool {
 // takeBack undoes a recovery, after RFC 4015. The backoff of a needless
 // timeout stays until the next measurement.
 //
-// RFC 4015, Section 3.2, lets the window then be at least what is in flight and
-// what was just acknowledged, so that something new goes out: its ACK tells what
+// After a needless timeout one segment goes out in any case: its ACK tells what
 // else was lost while nothing was heard, which the timer would tell late.
 func (s *Subflow) takeBack(a *ack) {
 	s.count.spurious++
@@ -100,8 +99,15 @@ func (s *Subflow) takeBack(a *ack) {
 		s.rack.reordered = true
 	}
 	s.rec.undo = undo{}
-	s.ecn.until = 0
-	s.ctl.Undo()
+	if s.ecn.sends() && a.seg.Flags.Has(wire.ECE) {
+		// RFC 4015, Section 3.4: if "the acceptable ACK signals congestion
+		// through the ECN-Echo flag [RFC3168]", then "the TCP sender MUST refrain
+		// from reversing congestion control state."
+	} else {
+		a.restored = s.cwnd()
+		s.ecn.until = 0
+		s.ctl.Undo()
+	}
 	if s.rec.phase != phaseOpen {
 		s.queue.unlose(func(r *record) {
 			if s.rack.on {
@@ -111,6 +117,21 @@ func (s *Subflow) takeBack(a *ack) {
 		})
 		s.rec.open()
 		s.rack.recovered()
+	}
+}
+
+// limitBurst bounds what may go out at once after the window was restored, as
+// much of which may be free. As with a restart it then grows by what is
+// acknowledged, as in slow start, up to the controller's window. What the
+// reduced window allowed stays allowed.
+//
+// RFC 4015, Section 3.4: "cwnd is reset to the sum of the current FlightSize and
+// the minimum of bytes_acked and IW." What left the network by SACK is no part of
+// the flight here.
+func (s *Subflow) limitBurst(a *ack) {
+	c := max(s.pipe()+min(a.acked, s.cfg.InitialWindow*s.snd.mss), a.restored)
+	if float64(c) < s.ctl.State().Cwnd && (s.rec.ceiling == 0 || s.rec.ceiling > c) {
+		s.rec.ceiling, s.rec.creeps = c, false
 	}
 }
 

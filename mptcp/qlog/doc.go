@@ -10,6 +10,7 @@
 //	mptcp:connection_state             state: connected, closed; mptcp; reason
 //	mptcp:fallback                     reason
 //	mptcp:subflow_state       yes      state: up, lost; local, remote, reason
+//	mptcp:join_stopped                 local, remote, reason: the limit
 //	mptcp:segment_sent        yes      src, dst, seq, ack, flags, len, offset, data_ack
 //	mptcp:segment_received    yes      the same
 //	mptcp:scheduler_pick      yes      offset, len, reason

@@ -48,13 +48,14 @@ func TestTraceIsAJSONTextSequence(t *testing.T) {
 	tr.Placed(mptcp.Placement{Conn: conn, Subflow: 1, Offset: 5, Len: 6, Reason: "lowest RTT"})
 	tr.Placed(mptcp.Placement{Conn: conn, Subflow: 0, Offset: 5, Len: 6, Again: true})
 	tr.Metrics(mptcp.Metrics{Conn: conn, Subflow: 1, Cwnd: 14600, SRTT: 20500 * time.Microsecond, DeliveryRate: 1e6})
+	tr.JoinStopped(mptcp.SubflowEvent{Conn: conn, ID: -1, Remote: b, Reason: "most subflows"})
 	conn.Reason = "line 1\nline \"2\""
 	tr.Fallback(conn)
 	tr.Closed(conn)
 	require.NoError(t, w.Flush())
 
 	all := records(t, out.Bytes())
-	require.Len(t, all, 10)
+	require.Len(t, all, 11)
 	head := all[0]
 	require.Equal(t, "urn:ietf:params:qlog:file:sequential", head["file_schema"])
 	require.Equal(t, `a "title"`, head["title"])
@@ -70,7 +71,7 @@ func TestTraceIsAJSONTextSequence(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"mptcp:connection_state", "mptcp:subflow_state", "mptcp:segment_sent", "mptcp:segment_received",
-		"mptcp:scheduler_pick", "mptcp:reinjection", "mptcp:cc_metrics", "mptcp:fallback", "mptcp:connection_state",
+		"mptcp:scheduler_pick", "mptcp:reinjection", "mptcp:cc_metrics", "mptcp:join_stopped", "mptcp:fallback", "mptcp:connection_state",
 	}, names)
 	require.Equal(t, map[string]any{
 		"src": "10.0.0.1:5000", "dst": "[fd00::2]:80", "seq": 7.0, "ack": 8.0, "flags": "PA", "len": 100.0, "offset": 0.0,
@@ -78,7 +79,8 @@ func TestTraceIsAJSONTextSequence(t *testing.T) {
 	require.Equal(t, "1", all[3]["path_id"])
 	require.NotContains(t, all[4], "path_id")
 	require.Equal(t, map[string]any{"cwnd": 14600.0, "in_flight": 0.0, "srtt": 20.5, "delivery_rate": 1e6}, all[7]["data"])
-	require.Equal(t, map[string]any{"reason": "line 1\nline \"2\""}, all[8]["data"])
+	require.Equal(t, map[string]any{"local": "-", "remote": "[fd00::2]:80", "reason": "most subflows"}, all[8]["data"])
+	require.Equal(t, map[string]any{"reason": "line 1\nline \"2\""}, all[9]["data"])
 }
 
 // broken fails every write.

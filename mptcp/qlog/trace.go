@@ -11,6 +11,7 @@ func (q *Writer) Trace() *mptcp.Trace {
 		Fallback:        q.fallback,
 		SubflowUp:       func(e mptcp.SubflowEvent) { q.subflow("up", e) },
 		SubflowLost:     func(e mptcp.SubflowEvent) { q.subflow("lost", e) },
+		JoinStopped:     q.joinStopped,
 		SegmentSent:     func(s mptcp.SegmentInfo) { q.segment("segment_sent", &s) },
 		SegmentReceived: func(s mptcp.SegmentInfo) { q.segment("segment_received", &s) },
 		Placed:          q.placed,
@@ -38,6 +39,14 @@ func (q *Writer) fallback(c mptcp.ConnEvent) {
 func (q *Writer) subflow(state string, s mptcp.SubflowEvent) {
 	q.emit("subflow_state", s.Conn, s.ID, func(e *event) {
 		e.text("state", state)
+		e.addr("local", s.Local)
+		e.addr("remote", s.Remote)
+		e.text("reason", s.Reason)
+	})
+}
+
+func (q *Writer) joinStopped(s mptcp.SubflowEvent) {
+	q.emit("join_stopped", s.Conn, -1, func(e *event) {
 		e.addr("local", s.Local)
 		e.addr("remote", s.Remote)
 		e.text("reason", s.Reason)
