@@ -6,20 +6,29 @@ import (
 	"time"
 )
 
-// A call that has to wait stands aside for others so many times before it
-// parks, at first and at most.
+// A call that has to wait stands aside for others so long before it parks, at
+// first and at most. The most is what a batch of super-segments takes on its
+// way through two hosts of one process.
 const (
-	firstTurns = 200
-	mostTurns  = 400
+	firstPatience = 40 * time.Microsecond
+	mostPatience  = 150 * time.Microsecond
+	// leastPatience is less than what parking takes.
+	leastPatience = 5 * time.Microsecond
 )
 
-// slowTurns is how long standing aside may take before it is others' work, and
-// not an answer that is about to come, that it waits for.
-const slowTurns = 100 * time.Microsecond
+// A call that stands aside gives way to other goroutines mostTurns times at
+// most, even if the clock stands still, looks at the clock every turnsPerLook
+// times, and watches in between for a time if there is a second processor that
+// could bring the answer meanwhile.
+const (
+	mostTurns    = 400
+	turnsPerLook = 4
+	watch        = 500
+)
 
-// retryTurns is after how many waits one that has learnt to park at once tries
+// retryWaits is after how many waits one that has learnt to park at once tries
 // again.
-const retryTurns = 32
+const retryWaits = 32
 
 // patience is what a kind of call has learnt about its waits. Parking a
 // goroutine and waking it costs two system calls when there are idle
@@ -27,27 +36,46 @@ const retryTurns = 32
 // other goroutines run, as long as that is mostly enough. The zero value is
 // ready for use; any number of calls may share it.
 type patience struct {
-	turns atomic.Int32 // how often the next wait stands aside, less firstTurns
-	tired atomic.Int32 // waits since it was 0
+	limit atomic.Int64 // how long the next wait stands aside, less firstPatience
+	tired atomic.Int32 // waits since it was too short to be of use
 }
 
 // linger returns once ready holds something or patience is at its end.
 func (p *patience) linger(ready <-chan struct{}) {
-	turns := p.turns.Load() + firstTurns
-	if turns <= 0 {
-		if p.tired.Add(1) < retryTurns {
+	limit := time.Duration(p.limit.Load()) + firstPatience
+	if limit < leastPatience {
+		if p.tired.Add(1) < retryWaits {
 			return
 		}
 		p.tired.Store(0)
-		turns = firstTurns
+		limit = firstPatience
+	}
+	times := 1
+	if runtime.GOMAXPROCS(0) > 1 {
+		times = watch
 	}
 	began := time.Now()
-	for range turns {
-		runtime.Gosched()
-		if len(ready) > 0 && time.Since(began) < slowTurns {
-			p.turns.Store(min(2*turns, mostTurns) - firstTurns)
+	for range mostTurns / turnsPerLook {
+		for turn := 0; turn < turnsPerLook && len(ready) == 0; turn++ {
+			runtime.Gosched()
+			for i := 0; i < times && len(ready) == 0; i++ {
+			}
+		}
+		// An answer that came after others had the processor for long is no
+		// reason to wait for the next.
+		if late := time.Since(began) >= limit; late || len(ready) > 0 {
+			p.learn(limit, !late)
 			return
 		}
 	}
-	p.turns.Store(turns/4 - firstTurns)
+	p.learn(limit, false)
+}
+
+// learn makes a wait of some patience a lesson for the next.
+func (p *patience) learn(limit time.Duration, rewarded bool) {
+	next := limit / 4
+	if rewarded {
+		next = min(2*limit, mostPatience)
+	}
+	p.limit.Store(int64(next - firstPatience))
 }

@@ -2,6 +2,7 @@ package mptcp
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -14,11 +15,11 @@ func TestPatienceEnds(t *testing.T) {
 	for range 10 {
 		p.linger(never)
 	}
-	require.LessOrEqual(t, p.turns.Load()+firstTurns, int32(0))
-	for range retryTurns - p.tired.Load() {
+	require.Less(t, time.Duration(p.limit.Load())+firstPatience, leastPatience)
+	for range retryWaits - p.tired.Load() {
 		p.linger(never)
 	}
-	require.Positive(t, p.turns.Load()+firstTurns, "it has tried again")
+	require.GreaterOrEqual(t, time.Duration(p.limit.Load())+firstPatience, leastPatience, "it has tried again")
 }
 
 // An answer that another goroutine has ready is not parked for, and makes for
@@ -35,8 +36,8 @@ func TestPatienceIsRewarded(t *testing.T) {
 		var p patience
 		ask <- struct{}{}
 		p.linger(ready)
-		if rewarded := p.turns.Load() > 0; rewarded {
-			require.Equal(t, int32(mostTurns-firstTurns), p.turns.Load())
+		if rewarded := p.limit.Load() > 0; rewarded {
+			require.Equal(t, int64(firstPatience), p.limit.Load(), "twice what it was")
 			require.Len(t, ready, 1, "the token is the caller's")
 			return
 		}

@@ -61,7 +61,7 @@ func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 		return Range{}, true
 	} else if s.rcv.due == ackNow && s.rcv.reports() {
 		// SACK blocks find no room beside full payloads.
-		s.putACK(now, seg, s.cfg.Room.ACK)
+		s.putACK(now, seg, int(s.room.ACK))
 		return Range{}, true
 	}
 	if s.state.Synchronized() && !s.state.over() {
@@ -77,7 +77,7 @@ func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 		s.setPersist(now)
 	}
 	if s.rcv.due == ackNow {
-		s.putACK(now, seg, s.cfg.Room.ACK)
+		s.putACK(now, seg, int(s.room.ACK))
 		return Range{}, true
 	}
 	return Range{}, false
@@ -121,7 +121,7 @@ func (s *Subflow) pollData(now mono.Time, seg *wire.Segment) (Range, bool) {
 
 // largest returns the most payload bytes of one segment.
 func (s *Subflow) largest() int {
-	most := s.cfg.SegmentMax
+	most := s.segmentMax
 	if rate := s.pacingRate(); rate > 0 {
 		most = min(most, s.burst(rate))
 	}
@@ -233,8 +233,8 @@ func (s *Subflow) resend(now mono.Time, seg *wire.Segment, i int) (Range, bool) 
 	if s.rec.phase != phaseOpen {
 		s.rec.undo.noteRetransmit(s.tsVal(now), r.len())
 	}
-	s.count.segsRetransmitted++
-	s.count.bytesRetransmitted += uint64(n)
+	s.count.trouble().segsRetransmitted++
+	s.count.trouble().bytesRetransmitted += uint64(n)
 	s.snd.lastAt = now
 	s.putData(now, seg, r)
 	return Range{Off: uint64(r.lo - 1), Len: n, Retransmit: true}, true
@@ -297,7 +297,7 @@ func (s *Subflow) putData(now mono.Time, seg *wire.Segment, r *record) {
 	if n > r.mss {
 		seg.SegSize = r.mss
 	} else if s.rcv.reports() {
-		s.putSACK(seg, min(maxOptionsLen-s.optionsLen()-s.cfg.Room.Data, s.snd.mss-n))
+		s.putSACK(seg, min(maxOptionsLen-s.optionsLen()-int(s.room.Data), s.snd.mss-n))
 	}
 	s.acked(seg)
 	s.count.bytesSent += uint64(n)
@@ -308,7 +308,7 @@ func (s *Subflow) putData(now mono.Time, seg *wire.Segment, r *record) {
 
 // putHeader fills what every segment with an ACK has.
 func (s *Subflow) putHeader(now mono.Time, seg *wire.Segment, num relSSN, flags wire.Flags) {
-	seg.Src, seg.Dst = s.cfg.Local, s.cfg.Remote
+	seg.Src, seg.Dst = s.local, s.remote
 	seg.Seq = num.absolute(s.snd.iss)
 	seg.Ack = s.rcv.nxt.absolute(s.rcv.irs)
 	seg.Flags = flags
