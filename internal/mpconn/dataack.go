@@ -76,9 +76,16 @@ func (c *Conn) dataAcked(ack uint64) {
 //
 // RFC 8684, Section 3.3.2: a DSN of 8 bytes "MUST" be answered by a DATA_ACK
 // of 8; sending 8 always satisfies it.
-func (c *Conn) putDataAck(seg *wire.Segment) {
+//
+// The segment's window counts from there and must not lead beyond what is
+// accepted: where the subflow kept an older, larger one, less is acknowledged.
+func (c *Conn) putDataAck(f *flow, seg *wire.Segment) {
+	ack, next := c.rcv.ack(), c.rcv.q.Next()
+	if over := int64(next) + int64(f.tcp.OwnWindow(seg)) - int64(max(c.rcv.adv, next)); over > 0 && !c.rcv.eof() {
+		ack -= uint64(over)
+	}
 	seg.Has |= wire.OptDSS
-	seg.DSS = wire.DSS{Flags: wire.DSSAck | wire.DSSAck8, Ack: uint64(c.rcv.dsn(c.rcv.ack()))}
+	seg.DSS = wire.DSS{Flags: wire.DSSAck | wire.DSSAck8, Ack: uint64(c.rcv.dsn(ack))}
 }
 
 // window returns the bytes to advertise from the DATA_ACK on and moves the

@@ -115,7 +115,7 @@ func (c *Conn) putACK(f *flow, seg *wire.Segment) {
 		f.keysSent = true
 		c.putCapable(seg, 2)
 	default:
-		c.putDataAck(seg)
+		c.putDataAck(f, seg)
 	}
 }
 
@@ -147,7 +147,7 @@ func (c *Conn) pollDataFin(now mono.Time, seg *wire.Segment) bool {
 		return false
 	}
 	s.finSent, s.finAgain, s.finOn = true, false, f
-	c.putDataFin(seg)
+	c.putDataFin(f, seg)
 	c.armDataRexmit(now)
 	return true
 }

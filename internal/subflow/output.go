@@ -312,7 +312,7 @@ func (s *Subflow) putHeader(now mono.Time, seg *wire.Segment, num relSSN, flags 
 	seg.Seq = num.absolute(s.snd.iss)
 	seg.Ack = s.rcv.nxt.absolute(s.rcv.irs)
 	seg.Flags = flags
-	seg.Wnd = s.rcv.window()
+	seg.Wnd = s.rcv.advertise(num)
 	if s.ecn.echo {
 		seg.Flags |= wire.ECE
 	}

@@ -32,6 +32,7 @@ type receiver struct {
 	space   int    // largest window ever asked for
 	told    relSSN // right edge last advertised; 0 = no segment was sent
 	lastAck relSSN // Last.ACK.sent
+	stands  standing
 	fin     relSSN // place of the peer's FIN; 0 = not known
 	shift   uint8  // our window scale
 	scaled  bool   // both sides scale windows

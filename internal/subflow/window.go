@@ -235,6 +235,30 @@ func (r *receiver) window() uint16 {
 	return uint16(min(max(r.offer-r.nxt, 0)>>r.shift, 65535))
 }
 
+// standing is the window that a peer goes by, and the numbers of the segment
+// that had it.
+type standing struct {
+	ack, seq relSSN
+	wnd      uint16 // on the wire
+}
+
+// advertise returns the window for a segment that begins at num. One that
+// neither acknowledges nor sends anything new must not make it smaller: Linux
+// takes no smaller window from it, as RFC 9293, Section 3.10.7.4, would, but does
+// take its DATA_ACK, which the larger one would then be relative to. Connections
+// see it by OwnWindow and acknowledge less instead.
+func (r *receiver) advertise(num relSSN) uint16 {
+	w := r.window()
+	if r.nxt == r.stands.ack && num <= r.stands.seq && w < r.stands.wnd {
+		return r.stands.wnd
+	}
+	r.stands = standing{ack: r.nxt, seq: max(num, r.stands.seq), wnd: w}
+	return w
+}
+
+// OwnWindow returns SEG.WND of a segment to be sent, not a SYN, in bytes.
+func (s *Subflow) OwnWindow(seg *wire.Segment) int { return int(seg.Wnd) << s.rcv.shift }
+
 // unscaled returns the window to advertise in a SYN.
 //
 // RFC 7323, Section 2.2: "The window field in a segment where the SYN bit is
@@ -249,7 +273,8 @@ func (r *receiver) unscaled() uint16 { return uint16(min(max(r.offer-r.nxt, 0), 
 // 3.8.6.2.2): it is the connection's, and all its subflows have to offer the
 // same (RFC 8684, Section 3.3.4).
 // Deviation: RFC 9293, Section 3.8.6, says not to shrink the window (SHLD-14).
-// What arrives on other subflows makes it smaller here.
+// What arrives on other subflows makes it smaller here, with the next segment
+// that acknowledges or sends something new.
 func (s *Subflow) SetReceiveWindow(bytes int) {
 	r := &s.rcv
 	bytes = min(max(bytes, 0), s.cfg.MaxWindow)
