@@ -135,6 +135,14 @@ func (t *tally) add(m MIB, n uint64) {
 	}
 }
 
+// Trim gives up memory that is not in use; see mpconn.Conn.Trim.
+func (c *Conn) Trim() {
+	c.Conn.Trim()
+	if len(c.tally.mib) == 0 {
+		c.tally.mib = nil
+	}
+}
+
 // takeOver adds what c has counted to the host's counters.
 func (h *Host) takeOver(c *Conn) {
 	if now := c.Totals().Drops; len(now) > 0 {
@@ -149,7 +157,7 @@ func (h *Host) takeOver(c *Conn) {
 	for _, n := range c.tally.mib {
 		h.counters.MIB[n.m] += uint64(n.n)
 	}
-	c.tally.mib = nil
+	c.tally.mib = c.tally.mib[:0]
 }
 
 // HandleSegment takes a segment that arrived on subflow id.
