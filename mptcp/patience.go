@@ -6,15 +6,10 @@ import (
 	"time"
 )
 
-// A call that has to wait stands aside for others so long before it parks, at
-// first and at most. The most is what a batch of super-segments takes on its
-// way through two hosts of one process.
-const (
-	firstPatience = 40 * time.Microsecond
-	mostPatience  = 150 * time.Microsecond
-	// leastPatience is less than what parking takes.
-	leastPatience = 5 * time.Microsecond
-)
+// mostPatience is how long a call that has to wait stands aside for others
+// before it parks: what a batch of super-segments takes on its way through two
+// hosts of one process, and some more.
+const mostPatience = 150 * time.Microsecond
 
 // A call that stands aside gives way to other goroutines mostTurns times at
 // most, even if the clock stands still, looks at the clock every turnsPerLook
@@ -26,29 +21,25 @@ const (
 	watch        = 500
 )
 
-// retryWaits is after how many waits one that has learnt to park at once tries
-// again.
-const retryWaits = 32
+// mostSkips is how many waits park at once, at most, until one tries again.
+const mostSkips = 64
 
 // patience is what a kind of call has learnt about its waits. Parking a
 // goroutine and waking it costs two system calls when there are idle
 // processors, several times what a short answer takes: so a call first lets
-// other goroutines run, as long as that is mostly enough. The zero value is
-// ready for use; any number of calls may share it.
+// other goroutines run, as long as that is enough. Each time in a row that it
+// is not doubles how many waits park at once before the next try. The zero
+// value is ready for use; any number of calls may share it.
 type patience struct {
-	limit atomic.Int64 // how long the next wait stands aside, less firstPatience
-	tired atomic.Int32 // waits since it was too short to be of use
+	failed atomic.Int32 // tries in a row that were in vain
+	skips  atomic.Int32 // waits that are still to park at once
 }
 
 // linger returns once ready holds something or patience is at its end.
 func (p *patience) linger(ready <-chan struct{}) {
-	limit := time.Duration(p.limit.Load()) + firstPatience
-	if limit < leastPatience {
-		if p.tired.Add(1) < retryWaits {
-			return
-		}
-		p.tired.Store(0)
-		limit = firstPatience
+	if p.skips.Load() > 0 {
+		p.skips.Add(-1)
+		return
 	}
 	times := 1
 	if runtime.GOMAXPROCS(0) > 1 {
@@ -63,19 +54,20 @@ func (p *patience) linger(ready <-chan struct{}) {
 		}
 		// An answer that came after others had the processor for long is no
 		// reason to wait for the next.
-		if late := time.Since(began) >= limit; late || len(ready) > 0 {
-			p.learn(limit, !late)
+		if late := time.Since(began) >= mostPatience; late || len(ready) > 0 {
+			p.learn(!late)
 			return
 		}
 	}
-	p.learn(limit, false)
+	p.learn(false)
 }
 
-// learn makes a wait of some patience a lesson for the next.
-func (p *patience) learn(limit time.Duration, rewarded bool) {
-	next := limit / 4
+// learn makes the end of a try a lesson for the next waits.
+func (p *patience) learn(rewarded bool) {
 	if rewarded {
-		next = min(2*limit, mostPatience)
+		p.failed.Store(0)
+		return
 	}
-	p.limit.Store(int64(next - firstPatience))
+	n := p.failed.Add(1)
+	p.skips.Store(min(int32(1)<<min(n-1, 30)-1, mostSkips))
 }

@@ -75,7 +75,7 @@ type Conn struct {
 	group      cc.Group
 	sharedSeen uint64         // version of what group found out about bottlenecks, told last
 	view       scheduler.View // reused by every pick
-	viewFlows  []*flow        // the flow behind each entry of view
+	viewFlows  []*flow        // the flow behind each entry of view, which is up to date with flow.shown
 
 	timers  timerTable
 	backoff int // of DataRexmit

@@ -67,6 +67,8 @@ type flow struct {
 	tsOffset    uint32        // of our timestamps
 	echoRTT     time.Duration // least round trip that timestamps showed in this round; 0 = none
 	reinjected  uint64        // bytes sent here that another flow carried first
+	shown       uint64        // the subflow's moves that the scheduler's view has
+	offered     int           // the window that the subflow was told last
 
 	*trouble // read it as it is, and change that of inTrouble
 }

@@ -18,6 +18,8 @@ type Router struct {
 	hosts    map[netip.Addr][]*Direction // routes to single addresses
 	prefixes []route                     // the others, longest first
 	salt     uint64
+	spray    func(src, dst netip.AddrPort) bool // nil = nothing
+	sprayed  uint64                             // packets
 	lost     uint64
 }
 
@@ -86,7 +88,12 @@ func (r *Router) receive(_ *Iface, p *packet) {
 	case 1:
 		via[0].forward(p)
 	default:
-		via[r.hash(p)%uint64(len(via))].forward(p)
+		h := r.hash(p)
+		if r.spray != nil && r.spray(p.src, p.dst) {
+			r.sprayed++
+			h = mix(h ^ r.sprayed)
+		}
+		via[h%uint64(len(via))].forward(p)
 	}
 }
 
