@@ -19,6 +19,7 @@ type Router struct {
 	prefixes []route                     // the others, longest first
 	salt     uint64
 	spray    func(src, dst netip.AddrPort) bool // nil = nothing
+	pick     func(*packet) int                  // in place of the hash; nil = the hash chooses
 	sprayed  uint64                             // packets
 	lost     uint64
 }
@@ -73,7 +74,11 @@ func (r *Router) Choice(src, dst netip.AddrPort) int {
 	if len(via) == 0 {
 		return -1
 	}
-	return int(r.hash(&packet{src: src, dst: dst}) % uint64(len(via)))
+	p := packet{src: src, dst: dst}
+	if len(via) > 1 && r.pick != nil {
+		return r.pick(&p)
+	}
+	return int(r.hash(&p) % uint64(len(via)))
 }
 
 // NoRoute returns how many packets the router dropped because it knew no way.
@@ -88,6 +93,10 @@ func (r *Router) receive(_ *Iface, p *packet) {
 	case 1:
 		via[0].forward(p)
 	default:
+		if r.pick != nil {
+			via[r.pick(p)].forward(p)
+			return
+		}
 		h := r.hash(p)
 		if r.spray != nil && r.spray(p.src, p.dst) {
 			r.sprayed++
