@@ -49,12 +49,29 @@ type detector struct {
 // watched is one subflow of a detector.
 type watched struct {
 	c     Controller
+	set   int       // the label by which it is in detector.sets
+	pairs []pairing // with the flows before it in detector.flows
+
+	// nil until there is another flow and an ACK, which many connections never see.
+	*observed
+}
+
+// observed is what is known of a subflow that may share a bottleneck.
+type observed struct {
 	sbd   sbdFlow
 	delay binned // seconds, one way
 	marks binned // of bytes
 	rtt   time.Duration
-	set   int       // the label by which it is in detector.sets
-	pairs []pairing // with the flows before it in detector.flows
+}
+
+// start begins to observe flows.
+func (d *detector) start(now time.Duration) {
+	d.sbdAt, d.delayAt, d.markAt = now, now, now
+	for _, w := range d.flows {
+		if w.observed == nil {
+			w.observed = &observed{}
+		}
+	}
 }
 
 // pairing is what is known of two subflows.
@@ -92,6 +109,9 @@ func (p *pairing) judged() bool { return p.known >= sbdMemory || p.marks }
 
 func (d *detector) add(c Controller) *watched {
 	w := &watched{c: c, set: len(d.flows), pairs: make([]pairing, len(d.flows))}
+	if d.sbdAt != 0 {
+		w.observed = &observed{}
+	}
 	d.flows = append(d.flows, w)
 	d.labels = append(d.labels, 0)
 	d.through = append(d.through, nil)
@@ -116,15 +136,15 @@ func (d *detector) observe(w *watched, s *Sample) bool {
 	if len(d.flows) < 2 {
 		return false
 	}
+	if d.sbdAt == 0 {
+		d.start(s.Now)
+	}
 	w.sbd.observe(s)
 	if s.OneWayDelay > 0 {
 		w.delay.least(s.OneWayDelay.Seconds())
 	}
 	w.marks.add(float64(s.Marked), float64(s.Delivered))
 	w.rtt = s.SRTT
-	if d.sbdAt == 0 {
-		d.sbdAt, d.delayAt, d.markAt = s.Now, s.Now, s.Now
-	}
 	verdict := false
 	if s.Now-d.delayAt >= d.roundTrip(delayBinFloor) {
 		d.delayAt = s.Now

@@ -39,8 +39,8 @@ type sbdBase struct {
 // sbdFlow keeps the statistics of one flow's one-way delay (RFC 8382, Section
 // 3.2).
 type sbdFlow struct {
-	past  [sbdN]sbdBase // ring
-	count int           // intervals ended
+	past  []sbdBase // ring of sbdN, grown as intervals end
+	count int       // intervals ended
 	now   sbdBase
 	sum   float64 // of the delays of this interval
 	side  int     // of the last significant crossing: 1 above, -1 below
@@ -97,7 +97,11 @@ func (f *sbdFlow) end() {
 		b.mean = f.last().mean
 	}
 	b.crossed = f.crosses(b.mean)
-	f.past[f.count%sbdN] = *b
+	if f.count < sbdN {
+		f.past = append(f.past, *b)
+	} else {
+		f.past[f.count%sbdN] = *b
+	}
 	f.count++
 	f.now, f.sum = sbdBase{}, 0
 

@@ -1,7 +1,6 @@
 package mptcp
 
 import (
-	"io"
 	"net"
 	"sync"
 	"syscall"
@@ -51,6 +50,7 @@ type Conn struct {
 	writeShut bool // CloseWrite was called
 	closed    bool // Close was called
 	dead      bool // the Stack is closed: touch core no more
+	asked     bool // the application wrote since it last waited to read
 }
 
 // newConn makes the driver's side of hc. s.mu must be held.
@@ -104,73 +104,6 @@ func (c *Conn) LocalAddr() net.Addr { return c.local }
 // RemoteAddr returns the remote address of the first subflow, a *net.TCPAddr.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// Read reads what has arrived, in order, into p. After the peer closed its
-// side in order it returns io.EOF. It takes what it returns: there is no peeking
-// and no waiting for a full buffer, so that a reader never waits for bytes that
-// it has already been shown.
-func (c *Conn) Read(p []byte) (int, error) {
-	n, err := c.readSome(p)
-	return n, c.opError("read", err)
-}
-
-func (c *Conn) readSome(p []byte) (int, error) {
-	if err := c.read.begin(c.done); err != nil {
-		return 0, err
-	}
-	defer c.read.end()
-	if len(p) == 0 {
-		return 0, nil
-	}
-	return c.awaitRead(func(now mono.Time) int { return c.core.Read(now, p) })
-}
-
-// awaitRead waits until something can be read and calls take for it under
-// c.mu. It returns what take does. The caller has its turn.
-func (c *Conn) awaitRead(take func(mono.Time) int) (int, error) {
-	for {
-		c.mu.Lock()
-		if isClosed(c.done) {
-			c.leave()
-			return 0, net.ErrClosed
-		}
-		if !c.readShut && c.core.Readable() > 0 {
-			n := take(c.stack.now())
-			c.unlock()
-			return n, nil
-		}
-		err := c.readEnd()
-		if err == nil {
-			c.read.want = 1
-		}
-		if c.core.Held() && err == nil {
-			c.core.AwaitInput(c.stack.now())
-			c.unlock()
-		} else {
-			c.leave()
-		}
-		if err != nil {
-			return 0, err
-		}
-		if err := c.read.sleep(c.done); err != nil {
-			return 0, err
-		}
-	}
-}
-
-// readEnd returns why nothing more can be read, nil if something may come.
-// c.mu must be held.
-func (c *Conn) readEnd() error {
-	switch {
-	case c.readShut || c.core.EOF():
-		return io.EOF
-	case !c.core.Closed():
-		return nil
-	case c.err != nil:
-		return c.err
-	}
-	return io.EOF
-}
-
 // Write writes p. It returns once all of p is in the send buffer, from where
 // it is delivered, and delivered again on another subflow if need be, as long
 // as the connection lives.
@@ -197,6 +130,7 @@ func (c *Conn) writeTurn(p []byte) (int, error) {
 			return total, err
 		}
 		n := c.core.Write(c.stack.now(), p[:min(len(p), writeChunk)])
+		c.asked = true
 		total += n
 		p = p[n:]
 		full := n == 0 && len(p) > 0
@@ -208,7 +142,7 @@ func (c *Conn) writeTurn(p []byte) (int, error) {
 		case len(p) == 0:
 			return total, nil
 		case full:
-			if err := c.write.sleep(c.done); err != nil {
+			if err := c.write.sleep(c.done, true); err != nil {
 				return total, err
 			}
 		case c.write.deadline.expired():

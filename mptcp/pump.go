@@ -122,6 +122,7 @@ func (c *Conn) pump() {
 		if c.core.Deadline().Reached(now) {
 			c.core.HandleTimeout(now)
 		}
+		c.serve(now)
 		b.fill(now, c.core.PollSegment)
 		busy = c.step(now) || busy || b.n > 0
 		c.trace.sent(b)
@@ -174,7 +175,7 @@ func (c *Conn) step(now mono.Time) bool {
 // wake lets calls go on that wait for something that is there now.
 func (c *Conn) wake() {
 	over := c.core.Closed()
-	if c.read.want > 0 && (over || c.readShut || c.core.Readable() > 0 || c.core.EOF()) {
+	if c.read.want > 0 && (over || c.readShut || c.read.got.Load() > 0 || c.core.Readable() > 0 || c.core.EOF()) {
 		c.read.wake()
 	}
 	if c.write.want > 0 && (over || c.writeShut || c.core.WriteRoom() >= c.write.want) {

@@ -1,6 +1,9 @@
 package mptcp
 
-import "net"
+import (
+	"net"
+	"sync/atomic"
+)
 
 // side is one direction of a connection as seen by the calls that wait in it:
 // one call at a time has its turn, and sleeps until the pump wakes it.
@@ -8,6 +11,8 @@ type side struct {
 	turn     chan struct{} // holds a token while a call runs
 	ready    chan struct{} // holds a token once the waiting call should look again
 	want     int           // guarded by Conn.mu: bytes the waiting call needs; 0 if none waits
+	into     []byte        // guarded by Conn.mu: where the waiting Read wants them; nil = it will fetch them
+	got      atomic.Int64  // how many were written there, for the Read to return; stored under Conn.mu
 	deadline deadline
 	patience patience
 }
@@ -45,9 +50,12 @@ func (s *side) begin(closed <-chan struct{}) error {
 func (s *side) end() { <-s.turn }
 
 // sleep waits until wake is called after want was set, or the deadline passes,
-// or closed is closed. Conn.mu must not be held.
-func (s *side) sleep(closed <-chan struct{}) error {
-	s.patience.linger(s.ready)
+// or closed is closed. Conn.mu must not be held. With brief it expects not to
+// wait long.
+func (s *side) sleep(closed <-chan struct{}, brief bool) error {
+	if brief {
+		s.patience.linger(s.ready)
+	}
 	select {
 	case <-s.ready:
 		return nil
@@ -68,4 +76,11 @@ func (s *side) wake() {
 	case s.ready <- struct{}{}:
 	default:
 	}
+}
+
+// takeBack ends that bytes may be written to the buffer of a Read, and returns
+// how many were. Conn.mu must be held.
+func (s *side) takeBack() int {
+	s.into = nil
+	return int(s.got.Swap(0))
 }

@@ -16,8 +16,12 @@ const (
 
 // inOrder is the policy "default". See newDefault.
 type inOrder struct {
-	rtts, rates [MaxSubflows]float64 // of each subflow, for the decision being made
+	// Of each subflow, for the decision being made.
+	estimates []estimate
 }
+
+// estimate is what one subflow is reckoned with.
+type estimate struct{ rtt, rate float64 }
 
 // newDefault makes the default. It is ours, and the default because on 40
 // environments of the experiment "schedulers" (see package bench), on which it
@@ -115,13 +119,16 @@ const windowSlack = 1.1
 // there is: the fastest few, or one alone.
 func (o *inOrder) worthwhile(v *View, set uint64) uint64 {
 	window := float64(min(v.Unacked+v.SendWindow, max(v.BufferMax, v.SendBuffer)))
-	rtts, rates := &o.rtts, &o.rates
+	for len(o.estimates) < len(v.Subflows) {
+		o.estimates = append(o.estimates, estimate{})
+	}
+	est := o.estimates
 	sum, longest := 0.0, 0.0
 	for rest := set; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
-		rtts[i] = float64(v.Subflows[i].roundTrip()) / float64(time.Second)
-		rates[i] = v.Subflows[i].capacity()
-		sum, longest = sum+rates[i], max(longest, rtts[i])
+		est[i].rtt = float64(v.Subflows[i].roundTrip()) / float64(time.Second)
+		est[i].rate = v.Subflows[i].capacity()
+		sum, longest = sum+est[i].rate, max(longest, est[i].rtt)
 	}
 	if sum*longest*windowSlack <= window {
 		return set
@@ -132,13 +139,13 @@ func (o *inOrder) worthwhile(v *View, set uint64) uint64 {
 	for rest := set; rest != 0; {
 		next := -1
 		for r := rest; r != 0; r &= r - 1 {
-			if i := bits.TrailingZeros64(r); next < 0 || rtts[i] < rtts[next] {
+			if i := bits.TrailingZeros64(r); next < 0 || est[i].rtt < est[next].rtt {
 				next = i
 			}
 		}
 		rest &^= 1 << next
 		used |= 1 << next
-		alone, limit := rates[next], window/rtts[next]
+		alone, limit := est[next].rate, window/est[next].rtt
 		sum += alone
 		if together := min(sum, limit/windowSlack); together >= most {
 			best, most = used, together

@@ -73,7 +73,7 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 		h.Feed(now, c, flowEvent(pathmgr.SubflowLost, e))
 	case mpconn.EventTimeWait:
 		h.tuples.unbind(t, c, e.ID)
-		h.timeWait.add(now, t, e.TimeWait)
+		h.timeWait.add(now, t, *e.TimeWait)
 	case mpconn.EventPriority:
 		h.Feed(now, c, flowEvent(pathmgr.PriorityChanged, e))
 	case mpconn.EventAddrAnnounced:

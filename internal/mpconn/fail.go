@@ -185,7 +185,7 @@ func (c *Conn) pollFail(now mono.Time, seg *wire.Segment) bool {
 		if f.fail.waiting {
 			f.fail.retry = now.Add(f.failInterval())
 			f.fail.tries++
-			c.putDataAck(seg)
+			c.putDataAck(f, seg)
 		} else {
 			c.putInfinite(f, seg)
 			seg.DSS.Flags &^= wire.DSSDSN8

@@ -133,9 +133,6 @@ func (c *Conn) askProof(now mono.Time) {
 // cookie. The connection is usable from here on; whether it is MPTCP shows with
 // the third ACK.
 func (c *Conn) takeSYNData(f *flow) {
-	if !c.cfg.FastOpen.Take {
-		return
-	}
 	var d subflow.Data
 	for f.tcp.NextData(&d) {
 		for _, v := range d.Views {

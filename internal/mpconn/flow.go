@@ -72,6 +72,8 @@ type flow struct {
 	tsOffset    uint32        // of our timestamps
 	echoRTT     time.Duration // least round trip that timestamps showed in this round; 0 = none
 	reinjected  uint64        // bytes sent here that another flow carried first
+	shown       uint64        // the subflow's moves that the scheduler's view has
+	offered     int           // the window that the subflow was told last
 }
 
 // piece is a run of received payload; owner is released with it.
@@ -106,9 +108,7 @@ func (c *Conn) addFlow(a flowArgs) *flow {
 	mss := c.pathMSS(a.local.Addr(), a.remote.Addr())
 	f.ctl = c.group.Add(cc.Params{MSS: mss, InitialWindow: float64(c.cfg.Subflow.InitialWindow * mss), InitialSsthresh: float64(c.cfg.Subflow.InitialSsthresh)})
 	c.flows = append(c.flows, f)
-	if a.join == nil {
-		c.cfg.Local, c.cfg.Remote = a.local, a.remote
-	} else {
+	if a.join != nil {
 		a.join.local, a.join.remote = a.local, a.remote
 	}
 	return f
@@ -120,10 +120,9 @@ func (c *Conn) pathMSS(local, remote netip.Addr) int {
 	return max(mtu-20-12-roomData, 100)
 }
 
-// flowConfig fills the template for one subflow.
+// flowConfig returns what a subflow is made from.
 func (c *Conn) flowConfig(now mono.Time, f *flow) subflow.Config {
-	cfg := c.cfg.Subflow
-	cfg.Local, cfg.Remote = c.cfg.Local, c.cfg.Remote
+	cfg := subflow.Config{Local: c.local, Remote: c.remote, Knobs: c.knobs}
 	if f.join != nil {
 		cfg.Local, cfg.Remote = f.join.local, f.join.remote
 	}
@@ -131,12 +130,19 @@ func (c *Conn) flowConfig(now mono.Time, f *flow) subflow.Config {
 	f.tsOffset = cfg.TSOffset
 	cfg.MTU, cfg.SegmentMax = c.cfg.Path(cfg.Local.Addr(), cfg.Remote.Addr())
 	cfg.Room = c.roomFor(f)
-	if u, ok := c.group.(cc.ECNUser); ok && u.ECN() != cc.ECNAsSet {
-		cfg.ECN, cfg.ExactECN = true, u.ECN() == cc.ECNExact
+	if u, ok := c.group.(cc.ECNUser); ok {
+		cfg.Marks = u.ECN()
 	}
-	if cfg.FastOpen = (subflow.FastOpen{}); f.join == nil {
-		cfg.FastOpen = c.cfg.FastOpen
+	return cfg
+}
+
+// firstConfig returns what the first subflow is made from.
+func (c *Conn) firstConfig(now mono.Time, f *flow, first *Config) subflow.Config {
+	cfg := c.flowConfig(now, f)
+	if first.ChangeISS != nil {
+		cfg.ISS = first.ChangeISS(cfg.ISS)
 	}
+	cfg.FastOpen = first.FastOpen
 	return cfg
 }
 
@@ -171,7 +177,7 @@ func (c *Conn) flowEvent(now mono.Time, f *flow, e subflow.Event) {
 		}
 		f.stale, f.silence = false, silence{}
 	case subflow.EventTimeWait:
-		c.removeFlow(now, f, reason.CloseDone, &e.TimeWait)
+		c.removeFlow(now, f, reason.CloseDone, e.TimeWait)
 	case subflow.EventClosed:
 		why := e.Close
 		if f.failed != reason.CloseNone {
@@ -237,7 +243,7 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 	}
 	c.emitFlow(EventSubflowLost, f, Event{Close: why, Reset: f.peerReset, Transient: f.peerTransient})
 	if tw != nil {
-		c.emitFlow(EventTimeWait, f, Event{TimeWait: *tw})
+		c.emitFlow(EventTimeWait, f, Event{TimeWait: tw})
 	}
 	c.snd.idle = false
 	switch {

@@ -90,7 +90,7 @@ func (c *Conn) learnRemote(now mono.Time, r remoteAddr) reason.Drop {
 		}
 	}
 	switch {
-	case others >= a.limit:
+	case others >= c.cfg.MaxRemotes:
 		c.JoinStopped(netip.AddrPort{}, r.addr, reason.LimitAddresses)
 		return reason.DropLimit
 	case a.nextNew > now.Add((newAddrBurst-1)*newAddrInterval):
@@ -116,7 +116,7 @@ func (c *Conn) joinableAddr(a netip.Addr) bool {
 	case a.IsLoopback():
 		return first.IsLoopback()
 	case slices.Contains(c.addrs.locals, a) || c.cfg.OwnAddr != nil && c.cfg.OwnAddr(a):
-		return first == c.cfg.Remote.Addr()
+		return first == c.remote.Addr()
 	}
 	return true
 }

@@ -133,7 +133,7 @@ func (s *Subflow) takeSACK(a *ack) {
 		}
 		if i == 0 && s.isDSACK(a.seg, lo, hi) {
 			a.dsack = sackRange{lo, hi}
-			s.count.dsacks++
+			s.count.trouble().dsacks++
 			continue
 		}
 		if hi <= s.snd.una {

@@ -69,7 +69,7 @@ func (s *Subflow) pollTurn(now mono.Time, seg *wire.Segment) bool {
 // RFC 8257, Section 3.6: "for DCTCP connections, the sender SHOULD set ECT for
 // SYN, SYN-ACK, and RST packets."
 func (s *Subflow) markable(seg *wire.Segment) {
-	if s.cfg.ECN && s.cfg.ExactECN {
+	if s.ecn.wanted && s.ecn.exact {
 		seg.ECN = wire.ECT0
 	}
 }
