@@ -153,7 +153,7 @@ func (d *tunDevice) receive(dst []*stack.PacketBuffer) ([]*stack.PacketBuffer, e
 
 // readMost is how many bytes are read before they are delivered: few enough
 // that they are still in the processor's caches then.
-const readMost = 256 << 10
+const readMost = 1 << 20
 
 // readv is what RawConn calls until it returns true.
 func (d *tunDevice) readv(fd uintptr) bool {
