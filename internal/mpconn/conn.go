@@ -53,8 +53,8 @@ type Conn struct {
 	localToken, remoteToken key.Token
 	denyInitial             bool // the peer's flag C
 
-	opened subflow.FastOpened // kept of a first flow that is gone
-	proofs int                // how often proof was asked for
+	opened *subflow.FastOpened // kept of a first flow that is gone
+	proofs int                 // how often proof was asked for
 
 	flows  []*flow       // live ones in order of id
 	nextID int           // ids only grow
@@ -75,7 +75,7 @@ type Conn struct {
 	group      cc.Group
 	sharedSeen uint64         // version of what group found out about bottlenecks, told last
 	view       scheduler.View // reused by every pick
-	viewFlows  []*flow        // the flow behind each entry of view
+	viewFlows  []*flow        // the flow behind each entry of view, which is up to date with flow.shown
 
 	timers  timerTable
 	backoff int // of DataRexmit

@@ -20,9 +20,16 @@ func (c *Conn) PollSegment(now mono.Time, seg *wire.Segment) bool {
 		c.advance(now)
 		n, window := len(c.flows), c.window()
 		for i := range n {
-			at := (c.cursor + i) % n
+			at := c.cursor + i
+			if at >= n {
+				at %= n
+			}
 			f := c.flows[at]
+			if f.tcp.Still() && window <= f.offered {
+				continue
+			}
 			f.tcp.SetReceiveWindow(window)
+			f.offered = window
 			c.offerSYNData(f)
 			if r, ok := f.tcp.PollSegment(now, seg); ok {
 				c.cursor = at

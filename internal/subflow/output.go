@@ -25,6 +25,7 @@ func (s *Subflow) PollSegment(now mono.Time, seg *wire.Segment) (r Range, ok boo
 	}
 	if r, ok = s.poll(now, seg); ok {
 		s.count.segsSent++
+		s.moves++
 	}
 	s.still = !ok && len(s.events) == 0
 	return r, ok
@@ -32,7 +33,18 @@ func (s *Subflow) PollSegment(now mono.Time, seg *wire.Segment) (r Range, ok boo
 
 // stir makes the next poll look for something to send. Whatever may give the
 // subflow something does so: each input, timeout and verb.
-func (s *Subflow) stir() { s.still = false }
+func (s *Subflow) stir() {
+	s.still = false
+	s.moves++
+}
+
+// Still reports whether the next poll would find nothing to send, for nothing
+// has happened since the last one.
+func (s *Subflow) Still() bool { return s.still }
+
+// Moves returns a number that rises whenever something happens. While it stays,
+// Snapshot and QueueRoom do.
+func (s *Subflow) Moves() uint64 { return s.moves }
 
 func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 	if s.pollReset(now, seg) {

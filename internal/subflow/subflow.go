@@ -192,7 +192,7 @@ type Subflow struct {
 	ecn    ecn
 	fast   *fastOpen // nil = has no part in one
 	rate   delivery
-	shown  cc.Sample // what the controller was shown last
+	shown  *cc.Sample // memory for what the controller is shown
 
 	timers  timer.Table[timerKind]
 	alive   liveness
@@ -204,6 +204,8 @@ type Subflow struct {
 	// still says that nothing has happened since the last poll found nothing to
 	// send, so that the next one need not look.
 	still bool
+	moves uint64 // see Moves
+	full  uint64 // moves at which Room found a window full, with data in flight
 
 	unreachable bool // the network said so and nothing was acknowledged since
 }
@@ -283,6 +285,7 @@ func (s *Subflow) SetRoom(r Room) {
 // SetController changes the congestion controller. The new one begins where it
 // was made to; a recovery under way goes on towards its window.
 func (s *Subflow) SetController(ctl cc.Controller) {
+	s.stir()
 	s.ctl = ctl
 	s.rec.undo = undo{}
 }
