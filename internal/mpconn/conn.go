@@ -38,7 +38,8 @@ type Conn struct {
 	mode      mode
 	fallback  reason.Fallback
 	connected bool // first subflow's handshake done
-	joinable  bool // MPTCP was proven in both directions: no fallback, joins allowed
+	joinable  bool // MPTCP was proven in both directions: joins allowed
+	added     bool // a further subflow has come up: no fallback for lost options
 	checksum  bool // DSS checksums are in use
 	held      bool // the SYN waits for data that could go along with it
 	over      bool // EventClosed was emitted

@@ -211,6 +211,7 @@ func (c *Conn) flowEvent(now mono.Time, f *flow, e subflow.Event) {
 // flowUp lets a flow carry data.
 func (c *Conn) flowUp(now mono.Time, f *flow) {
 	f.phase = phaseUp
+	c.added = c.added || f.join != nil
 	f.tcp.SetRoom(c.roomFor(f))
 	c.synDataAcked(now, f)
 	c.snd.idle = false
