@@ -1,6 +1,8 @@
 package host
 
 import (
+	"math/bits"
+
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/mpconn"
 	"github.com/gomptcp/gomptcp/internal/reason"
@@ -112,7 +114,8 @@ func (h *Host) count(m MIB) { h.counters.MIB[m]++ }
 type tally struct {
 	mib   [NumMIBs]uint32
 	any   bool
-	drops reason.Drops // of the connection, that the host has taken over
+	grown [(NumMIBs + 63) / 64]uint64 // bits: which of mib are not 0
+	drops reason.Drops                // of the connection, that the host has taken over
 	seen  seen
 }
 
@@ -127,6 +130,7 @@ type seen struct {
 func (t *tally) add(m MIB, n uint64) {
 	if n > 0 {
 		t.mib[m] += uint32(n)
+		t.grown[m/64] |= 1 << (m % 64)
 		t.any = true
 	}
 }
@@ -145,10 +149,15 @@ func (h *Host) takeOver(c *Conn) {
 	if !c.tally.any {
 		return
 	}
-	for m := range c.tally.mib {
-		h.counters.MIB[m] += uint64(c.tally.mib[m])
+	for word, set := range &c.tally.grown {
+		for ; set != 0; set &= set - 1 {
+			m := 64*word + bits.TrailingZeros64(set)
+			h.counters.MIB[m] += uint64(c.tally.mib[m])
+			c.tally.mib[m] = 0
+		}
+		c.tally.grown[word] = 0
 	}
-	c.tally.mib, c.tally.any = [NumMIBs]uint32{}, false
+	c.tally.any = false
 }
 
 // HandleSegment takes a segment that arrived on subflow id.
