@@ -6,12 +6,14 @@ import (
 )
 
 // Two subflows that share a queue see the same delays, and the same marks
-// where it marks, from round trip to round trip. So what each measures is
-// averaged over bins of the longest round trip, and correlated. That is a
-// design of our own.
+// where it marks, from round trip to round trip. So what each measures in bins
+// of the longest round trip is correlated: the least delay, as ACKs that were
+// delayed add to the others, and the marked share. That is a design of our own.
 //
 // Marks tell within 32 round trips, if there are some; delays, which are known
-// to a millisecond only, take longer.
+// to a millisecond only, take longer. Two queues with nothing but one subflow
+// each can't always be told from one if they are alike: their windows may go in
+// step for long.
 const (
 	delayBinFloor = 50 * time.Millisecond
 	delayMemory   = 100   // bins
@@ -26,18 +28,27 @@ const (
 	markSigma    = 3.6  // standard deviations of the correlation of strangers
 )
 
-// Correlations of delays beyond which two flows share a queue: whatever else is
-// known, if both traverse a bottleneck, and if RFC 8382 groups them.
+// Correlations of delays beyond which two flows share a queue: if RFC 8382
+// groups them, and if it does not. In our simulations those of one queue are
+// between 0.45 and 0.98, nearly always, and those of two that others use too
+// between -0.2 and 0.31.
 const (
-	delayAlone     = 0.7
-	delayCongested = 0.5
-	delayGrouped   = 0.4
+	delayGrouped = 0.4
+	delayAlone   = 0.5
 )
 
 // binned is a sum of n values.
 type binned struct{ sum, n float64 }
 
 func (b *binned) add(sum, n float64) { b.sum, b.n = b.sum+sum, b.n+n }
+
+// least keeps the least of the values instead.
+func (b *binned) least(v float64) {
+	if b.n == 0 || v < b.sum {
+		b.sum = v
+	}
+	b.n = 1
+}
 
 func (b *binned) mean() float64 { return b.sum / b.n }
 
@@ -76,14 +87,10 @@ func (m *moments) together(group, other int) bool {
 	if min(m.aa, m.bb) < delayLeast*delayLeast {
 		return false
 	}
-	r := m.correlation()
-	switch {
-	case group < 0 || other < 0:
-		return r > delayAlone
-	case group != other:
-		return r > delayCongested
+	if group >= 0 && group == other {
+		return m.correlation() > delayGrouped
 	}
-	return r > delayGrouped
+	return m.correlation() > delayAlone
 }
 
 // marked reports whether the marked shares of two flows rise and fall

@@ -141,7 +141,7 @@ func (d *detector) observe(w *watched, s *Sample) bool {
 	}
 	w.sbd.observe(s)
 	if s.OneWayDelay > 0 {
-		w.delay.add(s.OneWayDelay.Seconds(), 1)
+		w.delay.least(s.OneWayDelay.Seconds())
 	}
 	w.marks.add(float64(s.Marked), float64(s.Delivered))
 	w.rtt = s.SRTT
@@ -186,7 +186,7 @@ func (d *detector) eachPair(f func(a, b *watched, p *pairing)) {
 func (d *detector) endDelays() {
 	d.eachPair(func(a, b *watched, p *pairing) {
 		if a.delay.n > 0 && b.delay.n > 0 {
-			p.delay.add(a.delay.mean(), b.delay.mean(), delayMemory)
+			p.delay.add(a.delay.sum, b.delay.sum, delayMemory)
 		}
 	})
 	for _, w := range d.flows {

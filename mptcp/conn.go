@@ -1,6 +1,7 @@
 package mptcp
 
 import (
+	"io"
 	"net"
 	"sync"
 	"syscall"
@@ -19,11 +20,10 @@ import (
 //
 // The addresses of a Conn are those of its first subflow and never change.
 type Conn struct {
-	stack         *Stack       // immutable
-	local, remote *net.TCPAddr // immutable
-	trace         *tracer      // immutable
-	lowWater      int          // immutable: free bytes of send buffer that wake a writer
-	refuses       bool         // immutable: ends rather than fall back to plain TCP
+	stack    *Stack  // immutable
+	trace    *tracer // immutable
+	lowWater int     // immutable: free bytes of send buffer that wake a writer
+	refuses  bool    // immutable: ends rather than fall back to plain TCP
 
 	inbox       inbox
 	read, write side
@@ -33,9 +33,10 @@ type Conn struct {
 	// Lock order: mu, then Stack.mu. Whoever unlocks mu calls kick. All below
 	// is guarded by mu.
 	mu        sync.Mutex
-	core      *host.Conn
+	core      *host.Conn         // the pointer and its addresses are immutable
 	timer     *time.Timer        // nil until it is first needed
 	armed     mono.Time          // when timer fires; 0 = not
+	used      mono.Time          // when something happened last; 0 = nothing has since trim
 	accepted  *host.Listener     // to be woken after unlock
 	changed   chan struct{}      // closed at the next event; nil if nobody waits for one
 	joins     map[int]chan error // results that AddSubflow waits for, by subflow
@@ -58,11 +59,7 @@ func (s *Stack) newConn(hc *host.Conn, cfg *Config) *Conn {
 	c := &Conn{
 		stack:     s,
 		core:      hc,
-		local:     net.TCPAddrFromAddrPort(hc.LocalAddr()),
-		remote:    net.TCPAddrFromAddrPort(hc.RemoteAddr()),
 		lowWater:  lowWater(cfg.WriteBuffer),
-		read:      newSide(),
-		write:     newSide(),
 		done:      make(chan struct{}),
 		linger:    true,
 		refuses:   cfg.Fallback == FallbackRefuse && !cfg.Plain,
@@ -99,10 +96,10 @@ const (
 )
 
 // LocalAddr returns the local address of the first subflow, a *net.TCPAddr.
-func (c *Conn) LocalAddr() net.Addr { return c.local }
+func (c *Conn) LocalAddr() net.Addr { return net.TCPAddrFromAddrPort(c.core.LocalAddr()) }
 
 // RemoteAddr returns the remote address of the first subflow, a *net.TCPAddr.
-func (c *Conn) RemoteAddr() net.Addr { return c.remote }
+func (c *Conn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.core.RemoteAddr()) }
 
 // Write writes p. It returns once all of p is in the send buffer, from where
 // it is delivered, and delivered again on another subflow if need be, as long
@@ -135,7 +132,7 @@ func (c *Conn) writeTurn(p []byte) (int, error) {
 		p = p[n:]
 		full := n == 0 && len(p) > 0
 		if full {
-			c.write.want = min(len(p), max(c.lowWater, 1))
+			c.write.await(min(len(p), max(c.lowWater, 1)))
 		}
 		c.unlock()
 		switch {
@@ -332,5 +329,8 @@ func (c *Conn) MultipathTCP() (bool, error) {
 
 // opError wraps an error of this connection.
 func (c *Conn) opError(op string, err error) error {
-	return opError(op, c.local, c.remote, err)
+	if err == nil || err == io.EOF {
+		return err
+	}
+	return opError(op, c.LocalAddr(), c.RemoteAddr(), err)
 }

@@ -50,7 +50,8 @@ func (c *Conn) awaitRead(p []byte, take func(mono.Time) int) (int, error) {
 		}
 		err := c.readEnd()
 		if err == nil {
-			c.read.want, c.read.into = 1, p
+			c.read.await(1)
+			c.read.into = p
 		}
 		// Who has asked gives the processor to whoever answers: it may be the
 		// one that has the question in its caches.

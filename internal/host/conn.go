@@ -47,7 +47,7 @@ type Conn struct {
 	ended   SubflowTotals // of subflows that are no more
 	policy  pathmgr.Policy
 	remotes []pathmgr.Remote // the peer's addresses that may be joined
-	links   map[int]string   // of the subflows, when they began
+	links   []link           // of the subflows, when they began
 	wake    mono.Time        // when the policy wants a Tick
 	tick    bool             // the time has come
 	watch   int64            // the policy wants to know when so many bytes were written; 0 = no
@@ -70,7 +70,7 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 
 // HasEvents reports whether Step has something to do.
 func (c *Conn) HasEvents() bool {
-	return c.tick || c.tally.any || c.Conn.HasEvents() || c.queued() || c.news
+	return c.tick || len(c.tally.mib) > 0 || c.Conn.HasEvents() || c.queued() || c.news
 }
 
 // queued reports whether the policy waits for a DataQueued.

@@ -53,8 +53,8 @@ type Conn struct {
 	localToken, remoteToken key.Token
 	denyInitial             bool // the peer's flag C
 
-	opened subflow.FastOpened // kept of a first flow that is gone
-	proofs int                // how often proof was asked for
+	opened *subflow.FastOpened // kept of a first flow that is gone
+	proofs int                 // how often proof was asked for
 
 	flows  []*flow       // live ones in order of id
 	nextID int           // ids only grow

@@ -78,10 +78,15 @@ func (c *Conn) dataAcked(ack uint64) {
 // of 8; sending 8 always satisfies it.
 //
 // The segment's window counts from there and must not lead beyond what is
-// accepted: where the subflow kept an older, larger one, less is acknowledged.
+// accepted: where the subflow kept an older, larger one, less is acknowledged,
+// or at the end of the stream, which must be, less offered.
 func (c *Conn) putDataAck(f *flow, seg *wire.Segment) {
 	ack, next := c.rcv.ack(), c.rcv.q.Next()
-	if over := int64(next) + int64(f.tcp.OwnWindow(seg)) - int64(max(c.rcv.adv, next)); over > 0 && !c.rcv.eof() {
+	switch over := int64(next) + int64(f.tcp.OwnWindow(seg)) - int64(max(c.rcv.adv, next)); {
+	case over <= 0:
+	case c.rcv.eof():
+		f.tcp.OfferLess(seg, int(over))
+	default:
 		ack -= uint64(over)
 	}
 	seg.Has |= wire.OptDSS

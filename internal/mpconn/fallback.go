@@ -62,7 +62,9 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 	f.startInfinite(c)
 	c.startPlain(why)
 	f.infiniteDelta = delta
-	f.fail.waiting, f.fail.due, f.fail.retry = false, false, 0
+	if f.fail != (failure{}) {
+		f.fail.waiting, f.fail.due, f.fail.retry = false, false, 0
+	}
 	f.tcp.SetRoom(subflow.Room{Data: roomData}) // for the infinite mapping
 	if c.rcv.hasFin && !c.rcv.eof() {
 		c.rcv.hasFin = false // the subflow's FIN tells the end
@@ -166,7 +168,7 @@ func (c *Conn) unmapped(now mono.Time, f *flow) {
 	}
 	c.stats.Drops.Count(reason.DropUnmapped)
 	if !f.stuck.until.Set() || f.stuck.off != f.heldFrom() {
-		f.stuck = stuck{f.heldFrom(), now.Add(unmappedTimeout)}
+		f.inTrouble().stuck = stuck{f.heldFrom(), now.Add(unmappedTimeout)}
 	}
 	// RFC 8684, Section 3.3.1: a mapping may yet come; after a receive window
 	// of data without one, the subflow SHOULD be reset. Section 3.7: with the
@@ -221,7 +223,7 @@ type infinite struct {
 func (f *flow) startInfinite(c *Conn) {
 	from := min(c.snd.una, c.snd.nxt)
 	off := f.tcp.Pushed() - min(c.snd.nxt-from, f.tcp.Pushed())
-	f.infinite = infinite{mapping: mapping{off: off, data: from}, due: true, summed: c.checksum}
+	f.inTrouble().infinite = infinite{mapping: mapping{off: off, data: from}, due: true, summed: c.checksum}
 }
 
 // covers reports whether a segment with the range r carries the infinite

@@ -64,7 +64,10 @@ func (c *Conn) FastOpened() subflow.FastOpened {
 			return f.tcp.FastOpened()
 		}
 	}
-	return c.opened
+	if c.opened == nil {
+		return subflow.FastOpened{}
+	}
+	return *c.opened
 }
 
 // offerSYNData tells a flow that is about to send its SYN what could go along.

@@ -57,15 +57,10 @@ type flow struct {
 	in            mappings     // received and not used up
 	held          []piece      // in-order payload that waits for its mapping
 	got           uint64       // subflow offset behind the last byte taken
-	infinite      infinite     // our infinite mapping, after a fallback
 	infiniteDelta uint64       // after a fallback: data offset minus subflow offset of what comes
 	verifiedTo    uint64       // subflow offset up to which checksums held
-	fail          failure
-	probe         probe
-	silence       silence
-	stuck         stuck
-	signals       int       // ACKs in a row that were sent for an option's sake only
-	quiet         mono.Time // when the next such is allowed after too many
+	signals       int          // ACKs in a row that were sent for an option's sake only
+	quiet         mono.Time    // when the next such is allowed after too many
 	// [run, runEnd) is the last range of data offsets that was bound to this
 	// flow without a break.
 	run, runEnd uint64
@@ -74,6 +69,28 @@ type flow struct {
 	reinjected  uint64        // bytes sent here that another flow carried first
 	shown       uint64        // the subflow's moves that the scheduler's view has
 	offered     int           // the window that the subflow was told last
+
+	*trouble // read it as it is, and change that of inTrouble
+}
+
+// trouble is the state of what rarely happens to a flow.
+type trouble struct {
+	infinite infinite // our infinite mapping, after a fallback
+	fail     failure
+	probe    probe
+	silence  silence
+	stuck    stuck
+}
+
+// noTrouble is that of flows to which nothing has happened. Nobody changes it.
+var noTrouble trouble
+
+// inTrouble returns the flow's trouble, to be changed.
+func (f *flow) inTrouble() *trouble {
+	if f.trouble == &noTrouble {
+		f.trouble = &trouble{}
+	}
+	return f.trouble
 }
 
 // piece is a run of received payload; owner is released with it.
@@ -95,6 +112,7 @@ type flowArgs struct {
 func (c *Conn) addFlow(a flowArgs) *flow {
 	f := &flow{
 		id:          c.nextID,
+		trouble:     &noTrouble,
 		join:        a.join,
 		remoteID:    a.remoteID,
 		localID:     a.localID,
@@ -175,7 +193,10 @@ func (c *Conn) flowEvent(now mono.Time, f *flow, e subflow.Event) {
 		if f.stale {
 			c.stats.Recovered++
 		}
-		f.stale, f.silence = false, silence{}
+		f.stale = false
+		if f.silence != (silence{}) {
+			f.silence = silence{}
+		}
 	case subflow.EventTimeWait:
 		c.removeFlow(now, f, reason.CloseDone, e.TimeWait)
 	case subflow.EventClosed:
@@ -215,7 +236,8 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 	}
 	c.remember(f, why)
 	if f.id == 0 {
-		c.opened = f.tcp.FastOpened()
+		o := f.tcp.FastOpened()
+		c.opened = &o
 	}
 	wasUp := f.phase == phaseUp
 	useless := wasUp && why != reason.CloseCommand && c.cfg.OrphanTimeout >= 0 &&

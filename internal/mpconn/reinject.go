@@ -66,7 +66,7 @@ func (c *Conn) flowTimeout(now mono.Time, f *flow) {
 		c.stats.Stale++
 	}
 	if c.mode == modeMPTCP {
-		f.silence.begin(now)
+		f.inTrouble().silence.begin(now)
 	}
 	if !first || c.mode == modePlain || !c.otherUsable(f) {
 		return

@@ -196,7 +196,7 @@ func (c *Conn) probeFlow(now mono.Time, f *flow) {
 	case f.phase != phaseUp:
 		c.abortFlow(now, f, reason.CloseAddressGone, reason.ResetUnspecified)
 	case !f.probe.due.Set():
-		f.probe = probe{after: now.Add(f.tcp.Snapshot().MinRTT / 2)}
+		f.inTrouble().probe = probe{after: now.Add(f.tcp.Snapshot().MinRTT / 2)}
 		f.sendProbe(now)
 	}
 }
@@ -228,7 +228,7 @@ func (c *Conn) retryProbes(now mono.Time) {
 func (f *flow) heard(now mono.Time) {
 	f.signals = 0
 	f.silence.answered(now, f)
-	if now >= f.probe.after {
+	if f.probe.due.Set() && now >= f.probe.after {
 		f.probe = probe{}
 	}
 }

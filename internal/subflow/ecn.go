@@ -17,7 +17,7 @@ type ecn struct {
 	echo  bool   // ACKs carry ECE: until the peer's CWR, or while DCTCP.CE
 	cwr   bool   // the next new data carries CWR
 	until relSSN // the window was reduced for what was sent before
-	turns turns  // with exact
+	turns *turns // with exact; nil before the first
 }
 
 // sends reports whether data packets are marked as ECN-capable.

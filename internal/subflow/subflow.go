@@ -192,7 +192,7 @@ type Subflow struct {
 	ecn    ecn
 	fast   *fastOpen // nil = has no part in one
 	rate   delivery
-	shown  cc.Sample // what the controller was shown last
+	shown  *cc.Sample // memory for what the controller is shown
 
 	timers  timer.Table[timerKind]
 	alive   liveness

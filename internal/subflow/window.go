@@ -263,6 +263,13 @@ func (r *receiver) advertise(num relSSN) uint16 {
 // OwnWindow returns SEG.WND of a segment to be sent, not a SYN, in bytes.
 func (s *Subflow) OwnWindow(seg *wire.Segment) int { return int(seg.Wnd) << s.rcv.shift }
 
+// OfferLess takes at least n bytes from the window of a segment to be sent.
+func (s *Subflow) OfferLess(seg *wire.Segment, n int) {
+	unit := 1 << s.rcv.shift
+	seg.Wnd -= uint16(min((n+unit-1)/unit, int(seg.Wnd)))
+	s.rcv.stands.wnd = seg.Wnd
+}
+
 // unscaled returns the window to advertise in a SYN.
 //
 // RFC 7323, Section 2.2: "The window field in a segment where the SYN bit is
