@@ -33,7 +33,7 @@ func TestMappingsByStreamOffset(t *testing.T) {
 			off += uint64(n)
 		}
 		at := next - min(next, uint64(rng.IntN(120)))
-		want, c := false, Conn{viewFlows: []*flow{{out: m}}}
+		want, c := false, Conn{look: &look{viewFlows: []*flow{{out: m}}}}
 		c.snd.nxt = next
 		end := next
 		for _, x := range model {
