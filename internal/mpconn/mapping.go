@@ -222,6 +222,7 @@ func (c *Conn) releaseMappings(f *flow) {
 func (c *Conn) putMapping(f *flow, seg *wire.Segment, m *mapping) {
 	if c.mode == modeMPTCP {
 		c.putDataAck(seg)
+		f.told = c.rcv.adv
 	} else {
 		seg.Has |= wire.OptDSS
 		seg.DSS = wire.DSS{}

@@ -109,6 +109,7 @@ func (c *Conn) putACK(f *flow, seg *wire.Segment) {
 		c.putCapable(seg, 2)
 	default:
 		c.putDataAck(seg)
+		f.told = c.rcv.adv
 	}
 }
 
