@@ -60,7 +60,9 @@ type Controller interface {
 	OnLoss(l Loss, s *Sample)
 	// Undo takes back the last OnLoss, which proved spurious.
 	Undo()
-	// State returns the outputs now in force.
+	// State returns the outputs now in force. They change in calls of the other
+	// methods of the same controller only: one that is coupled with others takes
+	// what they did into account when it is called next.
 	State() State
 }
 

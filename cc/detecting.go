@@ -35,10 +35,11 @@ type detecting struct {
 	*linked
 	group *detectingGroup
 	watch *watched
+	set   int // the label by which it was placed; -1 = it was not
 }
 
 func (g *detectingGroup) Add(p Params) Controller {
-	c := &detecting{linked: newLinked(newCubic(p), halving{}), group: g}
+	c := &detecting{linked: newLinked(newCubic(p), halving{}), group: g, set: -1}
 	c.watch = g.add(c)
 	g.place()
 	return c
@@ -46,6 +47,9 @@ func (g *detectingGroup) Add(p Params) Controller {
 
 func (g *detectingGroup) Remove(c Controller) {
 	g.remove(c)
+	for _, w := range g.flows {
+		w.c.(*detecting).set = -1
+	}
 	g.place()
 }
 
@@ -56,16 +60,22 @@ func (c *detecting) OnAck(s *Sample) {
 	c.linked.OnAck(s)
 }
 
-// place shows each controller those that it is to be coupled with.
+// place shows each controller those that it is to be coupled with, if those
+// are others than before.
 func (g *detectingGroup) place() {
-	sets := g.sortBy(func(p *pairing) bool { return p.shared() || g.together && !p.judged() })
-	for _, set := range sets {
-		v := &shared{}
-		for _, c := range set {
-			d := c.(*detecting)
-			v.members = append(v.members, d.self)
-			d.view = v
-		}
+	labels := g.label(func(p *pairing) bool { return p.shared() || g.together && !p.judged() })
+	same := true
+	for i, w := range g.flows {
+		same = same && w.c.(*detecting).set == labels[i]
+	}
+	if same {
+		return
+	}
+	views := make([]shared, len(g.flows))
+	for i, w := range g.flows {
+		c, v := w.c.(*detecting), &views[labels[i]]
+		v.members = append(v.members, c.self)
+		c.view, c.set = v, labels[i]
 	}
 }
 

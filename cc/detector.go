@@ -26,20 +26,22 @@ const (
 )
 
 // detector finds shared bottlenecks by RFC 8382, and earlier by marks where
-// there are some.
+// there are some. Its verdicts allocate nothing unless they change something.
 //
 // RFC 8382 compares statistics. Two bottlenecks that are alike, as parallel
 // links are, look like one to it; two subflows of one queue with a few windows
-// in it often differ by more than its thresholds. So the mean delays of the
-// intervals are also correlated, which is our own addition: a pair that
-// moves together closely is grouped whatever its statistics, and one that RFC 8382
-// groups only if it does so loosely.
+// in it often differ by more than its thresholds. So the delays are also
+// correlated from round trip to round trip, which is our own addition: a pair
+// that moves together closely is grouped whatever its statistics, and one that
+// RFC 8382 groups only if it does so loosely.
 type detector struct {
 	flows   []*watched
 	sbdAt   time.Duration // when the present interval began; 0 = not yet
-	sbdEnds int           // intervals ended
-	binAt   time.Duration
-	binEnds int
+	delayAt time.Duration // when the present bin of delays began
+	markAt  time.Duration // when the present bin of marks began
+	markEnd int           // bins of marks ended
+	labels  []int         // see label
+	through []*sbdFlow    // see sbdGroups
 	sets    [][]Controller
 	version uint64
 }
@@ -47,25 +49,46 @@ type detector struct {
 // watched is one subflow of a detector.
 type watched struct {
 	c     Controller
-	sbd   sbdFlow
-	marks markFlow
-	rtt   time.Duration
+	set   int       // the label by which it is in detector.sets
 	pairs []pairing // with the flows before it in detector.flows
+
+	// nil until there is another flow and an ACK, which many connections never see.
+	*observed
+}
+
+// observed is what is known of a subflow that may share a bottleneck.
+type observed struct {
+	sbd   sbdFlow
+	delay binned // seconds, one way
+	marks binned // of bytes
+	rtt   time.Duration
+}
+
+// start begins to observe flows.
+func (d *detector) start(now time.Duration) {
+	d.sbdAt, d.delayAt, d.markAt = now, now, now
+	for _, w := range d.flows {
+		if w.observed == nil {
+			w.observed = &observed{}
+		}
+	}
 }
 
 // pairing is what is known of two subflows.
 type pairing struct {
-	verdicts uint16 // of RFC 8382, latest last: bits
+	delay    moments
+	verdicts uint16 // by delays, latest last: bits
 	known    int    // how many there were, up to sbdMemory
 	delays   bool   // what they say
-	row      int    // verdicts by marks in a row: agreeing ones positive, others negative
-	marks    bool   // what the last row of markInRow said
+	mark     moments
+	row      int  // verdicts by marks in a row: agreeing ones positive, others negative
+	marks    bool // what the last row of markInRow said
 }
 
 // shared reports whether they share a bottleneck as far as is known.
 func (p *pairing) shared() bool { return p.marks || p.delays }
 
-// judge adds a verdict of RFC 8382.
+// judge adds a verdict by delays.
 func (p *pairing) judge(grouped bool) {
 	p.verdicts <<= 1
 	if grouped {
@@ -85,8 +108,13 @@ func (p *pairing) judge(grouped bool) {
 func (p *pairing) judged() bool { return p.known >= sbdMemory || p.marks }
 
 func (d *detector) add(c Controller) *watched {
-	w := &watched{c: c, pairs: make([]pairing, len(d.flows))}
+	w := &watched{c: c, set: len(d.flows), pairs: make([]pairing, len(d.flows))}
+	if d.sbdAt != 0 {
+		w.observed = &observed{}
+	}
 	d.flows = append(d.flows, w)
+	d.labels = append(d.labels, 0)
+	d.through = append(d.through, nil)
 	return w
 }
 
@@ -99,7 +127,7 @@ func (d *detector) remove(c Controller) {
 	for _, w := range d.flows[at:] {
 		w.pairs = slices.Delete(w.pairs, at, at+1)
 	}
-	d.regroup()
+	d.rebuild(d.label((*pairing).shared))
 }
 
 // observe takes an ACK of a flow and reports whether a verdict was reached,
@@ -108,20 +136,27 @@ func (d *detector) observe(w *watched, s *Sample) bool {
 	if len(d.flows) < 2 {
 		return false
 	}
+	if d.sbdAt == 0 {
+		d.start(s.Now)
+	}
 	w.sbd.observe(s)
-	w.marks.observe(s)
+	if s.OneWayDelay > 0 {
+		w.delay.least(s.OneWayDelay.Seconds())
+	}
+	w.marks.add(float64(s.Marked), float64(s.Delivered))
 	w.rtt = s.SRTT
 	verdict := false
-	if d.sbdAt == 0 {
-		d.sbdAt, d.binAt = s.Now, s.Now
+	if s.Now-d.delayAt >= d.roundTrip(delayBinFloor) {
+		d.delayAt = s.Now
+		d.endDelays()
 	}
 	if s.Now-d.sbdAt >= sbdInterval {
 		d.sbdAt = s.Now
 		verdict = d.endInterval()
 	}
-	if s.Now-d.binAt >= d.bin() {
-		d.binAt = s.Now
-		verdict = d.endBin() || verdict
+	if s.Now-d.markAt >= d.roundTrip(markBinFloor) {
+		d.markAt = s.Now
+		verdict = d.endMarks() || verdict
 	}
 	if verdict {
 		d.regroup()
@@ -129,19 +164,39 @@ func (d *detector) observe(w *watched, s *Sample) bool {
 	return verdict
 }
 
-// bin returns how long a bin lasts: the longest round trip.
-func (d *detector) bin() time.Duration {
-	most := markBinFloor
+// roundTrip returns the longest round trip, or floor if that is longer.
+func (d *detector) roundTrip(floor time.Duration) time.Duration {
+	most := floor
 	for _, w := range d.flows {
 		most = max(most, w.rtt)
 	}
 	return most
 }
 
+// eachPair calls f with each two flows and what is known of them.
+func (d *detector) eachPair(f func(a, b *watched, p *pairing)) {
+	for i, w := range d.flows {
+		for j := range i {
+			f(w, d.flows[j], &w.pairs[j])
+		}
+	}
+}
+
+// endDelays ends a bin of delays.
+func (d *detector) endDelays() {
+	d.eachPair(func(a, b *watched, p *pairing) {
+		if a.delay.n > 0 && b.delay.n > 0 {
+			p.delay.add(a.delay.sum, b.delay.sum, delayMemory)
+		}
+	})
+	for _, w := range d.flows {
+		w.delay = binned{}
+	}
+}
+
 // endInterval ends an interval of RFC 8382.
 func (d *detector) endInterval() bool {
-	d.sbdEnds++
-	var ready []*sbdFlow
+	ready := d.through[:0]
 	for _, w := range d.flows {
 		w.sbd.end()
 		if w.sbd.count >= sbdFirst {
@@ -151,74 +206,98 @@ func (d *detector) endInterval() bool {
 	if len(ready) < 2 {
 		return false
 	}
-	groups := sbdGroups(slices.Clone(ready))
-	of := func(f *sbdFlow) int {
-		return slices.IndexFunc(groups, func(g []*sbdFlow) bool { return slices.Contains(g, f) })
-	}
-	for i, w := range d.flows {
-		for j := range i {
-			o := d.flows[j]
-			if w.sbd.count < sbdFirst || o.sbd.count < sbdFirst {
-				continue
-			}
-			w.pairs[j].judge(w.sbd.shares(&o.sbd, of(&w.sbd), of(&o.sbd)))
+	sbdGroups(ready)
+	d.eachPair(func(a, b *watched, p *pairing) {
+		if a.sbd.count >= sbdFirst && b.sbd.count >= sbdFirst {
+			p.judge(p.delay.together(a.sbd.group, b.sbd.group))
 		}
-	}
+	})
 	return true
 }
 
-// endBin ends a bin of the detector by marks.
-func (d *detector) endBin() bool {
+// endMarks ends a bin of marks.
+func (d *detector) endMarks() bool {
+	d.eachPair(func(a, b *watched, p *pairing) {
+		if a.marks.n > 0 && b.marks.n > 0 {
+			p.mark.add(a.marks.mean(), b.marks.mean(), markMemory)
+		}
+	})
 	for _, w := range d.flows {
-		w.marks.end(d.binEnds)
+		w.marks = binned{}
 	}
-	d.binEnds++
-	if d.binEnds < markBins || d.binEnds%markEvery != 0 {
+	if d.markEnd++; d.markEnd%markEvery != 0 {
 		return false
 	}
+	verdict := false
+	d.eachPair(func(_, _ *watched, p *pairing) {
+		if p.mark.n < markFirst {
+			return
+		}
+		verdict = true
+		if p.mark.marked() {
+			p.row = max(p.row, 0) + 1
+		} else {
+			p.row = min(p.row, 0) - 1
+		}
+		if p.row >= markInRow || p.row <= -markInRow {
+			p.marks = p.row > 0
+		}
+	})
+	return verdict
+}
+
+// label labels the flows: those that pairs are together by, directly or over
+// others, have the same one, the index of the first of them. It is valid until
+// the next call.
+func (d *detector) label(together func(*pairing) bool) []int {
+	labels := d.labels[:len(d.flows)]
 	for i, w := range d.flows {
+		labels[i] = i
 		for j := range i {
-			p := &w.pairs[j]
-			if w.marks.agrees(&d.flows[j].marks) {
-				p.row = max(p.row, 0) + 1
-			} else {
-				p.row = min(p.row, 0) - 1
+			from, to := max(labels[i], labels[j]), min(labels[i], labels[j])
+			if from == to || !together(&w.pairs[j]) {
+				continue
 			}
-			if p.row >= markInRow || p.row <= -markInRow {
-				p.marks = p.row > 0
+			for k := range i + 1 {
+				if labels[k] == from {
+					labels[k] = to
+				}
 			}
 		}
 	}
-	return true
+	return labels
 }
 
-// regroup makes the sets of those that share a bottleneck.
+// regroup looks whether the sets of those that share a bottleneck changed.
 func (d *detector) regroup() {
-	sets := slices.DeleteFunc(d.sortBy((*pairing).shared), func(s []Controller) bool { return len(s) == 1 })
+	labels := d.label((*pairing).shared)
+	for i, w := range d.flows {
+		if w.set != labels[i] {
+			d.rebuild(labels)
+			return
+		}
+	}
+}
+
+// rebuild makes the sets of those that share a bottleneck.
+func (d *detector) rebuild(labels []int) {
+	var sets [][]Controller
+	for i := range d.flows {
+		var set []Controller
+		for j, w := range d.flows {
+			if labels[j] == i {
+				w.set = i
+				set = append(set, w.c)
+			}
+		}
+		if len(set) > 1 {
+			sets = append(sets, set)
+		}
+	}
 	if !slices.EqualFunc(sets, d.sets, func(a, b []Controller) bool { return slices.Equal(a, b) }) {
 		d.sets = sets
 		d.version++
 	}
-}
-
-// sortBy makes sets of all controllers: of those that pairs are together by.
-func (d *detector) sortBy(together func(*pairing) bool) [][]Controller {
-	var sets [][]Controller
-	placed := make([]bool, len(d.flows))
-	for i, w := range d.flows {
-		if placed[i] {
-			continue
-		}
-		set := []Controller{w.c}
-		for k := i + 1; k < len(d.flows); k++ {
-			if !placed[k] && together(&d.flows[k].pairs[i]) {
-				placed[k] = true
-				set = append(set, d.flows[k].c)
-			}
-		}
-		sets = append(sets, set)
-	}
-	return sets
 }
 
 // Shared implements BottleneckObserver.

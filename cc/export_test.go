@@ -43,14 +43,16 @@ func SBDGroups(flows ...*SBD) [][]int {
 		index[&f.flow] = i
 		in = append(in, &f.flow)
 	}
-	var out [][]int
-	for _, g := range sbdGroups(in) {
-		var set []int
-		for _, f := range g {
-			set = append(set, index[f])
+	sbdGroups(in)
+	out := make([][]int, len(flows))
+	for _, f := range in {
+		if f.group >= 0 {
+			out[f.group] = append(out[f.group], index[f])
 		}
+	}
+	out = slices.DeleteFunc(out, func(set []int) bool { return len(set) == 0 })
+	for _, set := range out {
 		slices.Sort(set)
-		out = append(out, set)
 	}
 	return out
 }

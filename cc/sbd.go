@@ -39,12 +39,13 @@ type sbdBase struct {
 // sbdFlow keeps the statistics of one flow's one-way delay (RFC 8382, Section
 // 3.2).
 type sbdFlow struct {
-	past  [sbdN]sbdBase // ring
-	count int           // intervals ended
+	past  []sbdBase // ring of sbdN, grown as intervals end
+	count int       // intervals ended
 	now   sbdBase
 	sum   float64 // of the delays of this interval
 	side  int     // of the last significant crossing: 1 above, -1 below
 	pb    bool    // it was found to traverse a bottleneck the last time
+	group int     // see sbdGroups
 
 	mean float64 // mean_delay, without the present interval
 	stat sbdStat
@@ -96,7 +97,11 @@ func (f *sbdFlow) end() {
 		b.mean = f.last().mean
 	}
 	b.crossed = f.crosses(b.mean)
-	f.past[f.count%sbdN] = *b
+	if f.count < sbdN {
+		f.past = append(f.past, *b)
+	} else {
+		f.past[f.count%sbdN] = *b
+	}
 	f.count++
 	f.now, f.sum = sbdBase{}, 0
 
@@ -150,31 +155,6 @@ func (f *sbdFlow) crosses(mean float64) bool {
 	return !first
 }
 
-// Correlations of mean delays beyond which two flows share a queue: whatever
-// else is known, if both traverse a bottleneck, and if RFC 8382 groups them. In
-// our simulations those of one queue were mostly between 0.7 and 1, those of two
-// between -0.2 and 0.3.
-const (
-	sbdAlone     = 0.7
-	sbdCongested = 0.5
-	sbdGrouped   = 0.4
-)
-
-// shares reports whether two flows are held to share a bottleneck, given the
-// groups that they are in, -1 being none.
-func (f *sbdFlow) shares(o *sbdFlow, group, other int) bool {
-	r := correlation(min(sbdM, f.count, o.count), func(i int) (float64, float64) {
-		return f.ago(i).mean, o.ago(i).mean
-	})
-	switch {
-	case group < 0 || other < 0:
-		return r > sbdAlone
-	case group != other:
-		return r > sbdCongested
-	}
-	return r > sbdGrouped
-}
-
 // congested is step 1 of the grouping (Section 3.3.1).
 func (f *sbdFlow) congested() bool {
 	f.pb = f.stat.skew < sbdCS || f.stat.skew < sbdCH && f.pb || f.stat.loss > sbdPL
@@ -182,20 +162,24 @@ func (f *sbdFlow) congested() bool {
 }
 
 // sbdGroups is the grouping of Section 3.3.1: it divides flows into those that
-// share a bottleneck. Flows that traverse none are in no group.
-func sbdGroups(flows []*sbdFlow) [][]*sbdFlow {
-	var through []*sbdFlow
-	for _, f := range flows {
+// share a bottleneck, which have the same number as group from then on. Flows
+// that traverse none have -1. The order of flows is changed.
+func sbdGroups(flows []*sbdFlow) {
+	through := flows[:0]
+	for i, f := range flows {
+		f.group = -1
 		if f.congested() {
-			through = append(through, f)
+			f.group = 0
+			n := len(through)
+			flows[i], flows[n] = flows[n], flows[i]
+			through = flows[:n+1]
 		}
 	}
-	groups := [][]*sbdFlow{through}
-	groups = divide(groups, func(f *sbdFlow) float64 { return f.stat.freq }, func(float64) float64 { return sbdPF })
-	groups = divide(groups, func(f *sbdFlow) float64 { return f.stat.deviation }, func(most float64) float64 { return sbdPMAD * most })
-	groups = divide(groups, func(f *sbdFlow) float64 { return f.stat.skew }, func(float64) float64 { return sbdPS })
+	divide(through, func(f *sbdFlow) float64 { return f.stat.freq }, func(float64) float64 { return sbdPF })
+	divide(through, func(f *sbdFlow) float64 { return f.stat.deviation }, func(most float64) float64 { return sbdPMAD * most })
+	divide(through, func(f *sbdFlow) float64 { return f.stat.skew }, func(float64) float64 { return sbdPS })
 	// Section 3.3.1, step 5, is for those that lose enough.
-	return divide(groups, func(f *sbdFlow) float64 {
+	divide(through, func(f *sbdFlow) float64 {
 		if f.stat.loss > sbdPL {
 			return f.stat.loss
 		}
@@ -205,17 +189,18 @@ func sbdGroups(flows []*sbdFlow) [][]*sbdFlow {
 
 // divide cuts each group, sorted from the highest value to the lowest, where
 // neighbours differ by what gap of the higher one returns, or more.
-func divide(groups [][]*sbdFlow, value func(*sbdFlow) float64, gap func(float64) float64) [][]*sbdFlow {
-	var out [][]*sbdFlow
-	for _, g := range groups {
-		slices.SortStableFunc(g, func(a, b *sbdFlow) int { return cmp.Compare(value(b), value(a)) })
-		from := 0
-		for i := 1; i <= len(g); i++ {
-			if i == len(g) || value(g[i-1])-value(g[i]) >= gap(value(g[i-1])) && value(g[i-1]) != value(g[i]) {
-				out = append(out, g[from:i:i])
-				from = i
+func divide(flows []*sbdFlow, value func(*sbdFlow) float64, gap func(float64) float64) {
+	slices.SortStableFunc(flows, func(a, b *sbdFlow) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(value(b), value(a)))
+	})
+	group, before := 0, 0
+	for i, f := range flows {
+		if i > 0 {
+			last := value(flows[i-1])
+			if f.group != before || last != value(f) && last-value(f) >= gap(last) {
+				group++
 			}
 		}
+		before, f.group = f.group, group
 	}
-	return out
 }

@@ -182,3 +182,27 @@ func TestDetectingCouples(t *testing.T) {
 	cs[0].OnLoss(cc.LossFast, flight(w))
 	near(t, .7*w, segments(cs[0]), "alone it is CUBIC")
 }
+
+// Verdicts that change nothing allocate nothing, by delays or by marks.
+func TestVerdictsAllocateNothing(t *testing.T) {
+	for _, name := range []string{"default", "mptcpd"} {
+		g := group(t, name)
+		cs := []cc.Controller{g.Add(avoiding(100)), g.Add(avoiding(100)), g.Add(avoiding(100))}
+		rng := rand.New(rand.NewPCG(1, 2))
+		s := path{100, .1}.sample(mss)
+		ack := func() {
+			s.Now += 25 * time.Millisecond
+			s.OneWayDelay = time.Duration(1+rng.IntN(60)) * time.Millisecond
+			s.Marked = rng.IntN(2) * mss
+			for _, c := range cs {
+				c.OnAck(s)
+			}
+		}
+		for range 2000 {
+			ack()
+		}
+		sets, _ := g.(cc.BottleneckObserver).Shared()
+		require.Equal(t, [][]cc.Controller{cs}, sets, "there are verdicts")
+		require.Zero(t, testing.AllocsPerRun(2000, ack), name)
+	}
+}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/mptcp"
 )
 
@@ -98,9 +97,7 @@ func (c *cable) Free(b mptcp.Block) {
 	c.mu.Unlock()
 }
 
-// In steady state a segment costs no allocation, whichever its size. The
-// congestion control is one that does not look for shared bottlenecks, whose
-// verdicts, one in many segments, are new lists.
+// In steady state a segment costs no allocation, whichever its size.
 func TestSegmentsCostNoAllocation(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg   mptcp.Config
@@ -117,9 +114,6 @@ func TestSegmentsCostNoAllocation(t *testing.T) {
 		"mptcp, medium messages": {mptcp.Config{}, 1, mptcp.PathInfo{MTU: 1480}, 700},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var err error
-			c.cfg.Congestion, err = cc.ByName("cubic")
-			require.NoError(t, err)
 			c.cfg.ReadBuffer, c.cfg.WriteBuffer = 1<<20, 1<<20
 			a, b := &cable{path: c.path}, &cable{path: c.path}
 			for i := range c.paths {

@@ -20,11 +20,10 @@ import (
 //
 // The addresses of a Conn are those of its first subflow and never change.
 type Conn struct {
-	stack         *Stack       // immutable
-	local, remote *net.TCPAddr // immutable
-	trace         *tracer      // immutable
-	lowWater      int          // immutable: free bytes of send buffer that wake a writer
-	refuses       bool         // immutable: ends rather than fall back to plain TCP
+	stack    *Stack  // immutable
+	trace    *tracer // immutable
+	lowWater int     // immutable: free bytes of send buffer that wake a writer
+	refuses  bool    // immutable: ends rather than fall back to plain TCP
 
 	inbox       inbox
 	read, write side
@@ -34,9 +33,10 @@ type Conn struct {
 	// Lock order: mu, then Stack.mu. Whoever unlocks mu calls kick. All below
 	// is guarded by mu.
 	mu        sync.Mutex
-	core      *host.Conn
+	core      *host.Conn         // the pointer and its addresses are immutable
 	timer     *time.Timer        // nil until it is first needed
 	armed     mono.Time          // when timer fires; 0 = not
+	used      mono.Time          // when something happened last; 0 = nothing has since trim
 	accepted  *host.Listener     // to be woken after unlock
 	changed   chan struct{}      // closed at the next event; nil if nobody waits for one
 	joins     map[int]chan error // results that AddSubflow waits for, by subflow
@@ -51,6 +51,7 @@ type Conn struct {
 	writeShut bool // CloseWrite was called
 	closed    bool // Close was called
 	dead      bool // the Stack is closed: touch core no more
+	asked     bool // the application wrote since it last waited to read
 }
 
 // newConn makes the driver's side of hc. s.mu must be held.
@@ -58,11 +59,7 @@ func (s *Stack) newConn(hc *host.Conn, cfg *Config) *Conn {
 	c := &Conn{
 		stack:     s,
 		core:      hc,
-		local:     net.TCPAddrFromAddrPort(hc.LocalAddr()),
-		remote:    net.TCPAddrFromAddrPort(hc.RemoteAddr()),
 		lowWater:  lowWater(cfg.WriteBuffer),
-		read:      newSide(),
-		write:     newSide(),
 		done:      make(chan struct{}),
 		linger:    true,
 		refuses:   cfg.Fallback == FallbackRefuse && !cfg.Plain,
@@ -99,77 +96,10 @@ const (
 )
 
 // LocalAddr returns the local address of the first subflow, a *net.TCPAddr.
-func (c *Conn) LocalAddr() net.Addr { return c.local }
+func (c *Conn) LocalAddr() net.Addr { return net.TCPAddrFromAddrPort(c.core.LocalAddr()) }
 
 // RemoteAddr returns the remote address of the first subflow, a *net.TCPAddr.
-func (c *Conn) RemoteAddr() net.Addr { return c.remote }
-
-// Read reads what has arrived, in order, into p. After the peer closed its
-// side in order it returns io.EOF. It takes what it returns: there is no peeking
-// and no waiting for a full buffer, so that a reader never waits for bytes that
-// it has already been shown.
-func (c *Conn) Read(p []byte) (int, error) {
-	n, err := c.readSome(p)
-	return n, c.opError("read", err)
-}
-
-func (c *Conn) readSome(p []byte) (int, error) {
-	if err := c.read.begin(c.done); err != nil {
-		return 0, err
-	}
-	defer c.read.end()
-	if len(p) == 0 {
-		return 0, nil
-	}
-	return c.awaitRead(func(now mono.Time) int { return c.core.Read(now, p) })
-}
-
-// awaitRead waits until something can be read and calls take for it under
-// c.mu. It returns what take does. The caller has its turn.
-func (c *Conn) awaitRead(take func(mono.Time) int) (int, error) {
-	for {
-		c.mu.Lock()
-		if isClosed(c.done) {
-			c.leave()
-			return 0, net.ErrClosed
-		}
-		if !c.readShut && c.core.Readable() > 0 {
-			n := take(c.stack.now())
-			c.unlock()
-			return n, nil
-		}
-		err := c.readEnd()
-		if err == nil {
-			c.read.want = 1
-		}
-		if c.core.Held() && err == nil {
-			c.core.AwaitInput(c.stack.now())
-			c.unlock()
-		} else {
-			c.leave()
-		}
-		if err != nil {
-			return 0, err
-		}
-		if err := c.read.sleep(c.done); err != nil {
-			return 0, err
-		}
-	}
-}
-
-// readEnd returns why nothing more can be read, nil if something may come.
-// c.mu must be held.
-func (c *Conn) readEnd() error {
-	switch {
-	case c.readShut || c.core.EOF():
-		return io.EOF
-	case !c.core.Closed():
-		return nil
-	case c.err != nil:
-		return c.err
-	}
-	return io.EOF
-}
+func (c *Conn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.core.RemoteAddr()) }
 
 // Write writes p. It returns once all of p is in the send buffer, from where
 // it is delivered, and delivered again on another subflow if need be, as long
@@ -197,18 +127,19 @@ func (c *Conn) writeTurn(p []byte) (int, error) {
 			return total, err
 		}
 		n := c.core.Write(c.stack.now(), p[:min(len(p), writeChunk)])
+		c.asked = true
 		total += n
 		p = p[n:]
 		full := n == 0 && len(p) > 0
 		if full {
-			c.write.want = min(len(p), max(c.lowWater, 1))
+			c.write.await(min(len(p), max(c.lowWater, 1)))
 		}
 		c.unlock()
 		switch {
 		case len(p) == 0:
 			return total, nil
 		case full:
-			if err := c.write.sleep(c.done); err != nil {
+			if err := c.write.sleep(c.done, true); err != nil {
 				return total, err
 			}
 		case c.write.deadline.expired():
@@ -398,5 +329,8 @@ func (c *Conn) MultipathTCP() (bool, error) {
 
 // opError wraps an error of this connection.
 func (c *Conn) opError(op string, err error) error {
-	return opError(op, c.local, c.remote, err)
+	if err == nil || err == io.EOF {
+		return err
+	}
+	return opError(op, c.LocalAddr(), c.RemoteAddr(), err)
 }

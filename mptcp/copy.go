@@ -94,7 +94,7 @@ func (c *Conn) WriteTo(w io.Writer) (int64, error) {
 	var total int64
 	for {
 		var l loan
-		_, err := c.awaitRead(func(now mono.Time) int { l = c.lend(now); return 0 })
+		_, err := c.awaitRead(nil, func(now mono.Time) int { l = c.lend(now); return 0 })
 		if err == io.EOF {
 			return total, nil
 		}

@@ -57,6 +57,15 @@ func (d *deadline) wait() <-chan struct{} {
 	return d.passed
 }
 
+// trim gives up the channel, if nobody waits for it and it can be made again.
+func (d *deadline) trim() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timer == nil && d.passed != nil && !isClosed(d.passed) {
+		d.passed = nil
+	}
+}
+
 // expired reports whether the deadline has passed.
 func (d *deadline) expired() bool {
 	d.mu.Lock()

@@ -1,6 +1,7 @@
 package mptcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,16 +135,17 @@ func (d *Dialer) connect(ctx context.Context, remote netip.AddrPort) (*Conn, err
 	if !remote.Addr().IsValid() {
 		return nil, &net.AddrError{Err: "missing host", Addr: remote.String()}
 	}
-	cfg := d.Config
-	if cfg == nil {
-		cfg = &s.config
-	}
 	args := host.DialArgs{Remote: remote}
-	var err error
-	if args.Conn, err = cfg.forHost(); err != nil {
+	cfg, err := &s.config, error(nil)
+	if d.Config == nil && d.FlowSize <= 0 {
+		args.Profile, err = s.profile()
+	} else {
+		cfg = cmp.Or(d.Config, cfg)
+		args.Profile, err = s.profileOf(cfg, max(d.FlowSize, 0))
+	}
+	if err != nil {
 		return nil, err
 	}
-	args.Conn.FlowSize = max(d.FlowSize, 0)
 	if args.Local, err = localAddrPort(d.LocalAddr); err != nil {
 		return nil, err
 	}

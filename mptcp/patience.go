@@ -6,48 +6,68 @@ import (
 	"time"
 )
 
-// A call that has to wait stands aside for others so many times before it
-// parks, at first and at most.
+// mostPatience is how long a call that has to wait stands aside for others
+// before it parks: what a batch of super-segments takes on its way through two
+// hosts of one process, and some more.
+const mostPatience = 150 * time.Microsecond
+
+// A call that stands aside gives way to other goroutines mostTurns times at
+// most, even if the clock stands still, looks at the clock every turnsPerLook
+// times, and watches in between for a time if there is a second processor that
+// could bring the answer meanwhile.
 const (
-	firstTurns = 200
-	mostTurns  = 400
+	mostTurns    = 400
+	turnsPerLook = 4
+	watch        = 500
 )
 
-// slowTurns is how long standing aside may take before it is others' work, and
-// not an answer that is about to come, that it waits for.
-const slowTurns = 100 * time.Microsecond
-
-// retryTurns is after how many waits one that has learnt to park at once tries
-// again.
-const retryTurns = 32
+// mostSkips is how many waits park at once, at most, until one tries again.
+const mostSkips = 64
 
 // patience is what a kind of call has learnt about its waits. Parking a
 // goroutine and waking it costs two system calls when there are idle
 // processors, several times what a short answer takes: so a call first lets
-// other goroutines run, as long as that is mostly enough. The zero value is
-// ready for use; any number of calls may share it.
+// other goroutines run, as long as that is enough. Each time in a row that it
+// is not doubles how many waits park at once before the next try. The zero
+// value is ready for use; any number of calls may share it.
 type patience struct {
-	turns atomic.Int32 // how often the next wait stands aside, less firstTurns
-	tired atomic.Int32 // waits since it was 0
+	failed atomic.Int32 // tries in a row that were in vain
+	skips  atomic.Int32 // waits that are still to park at once
 }
 
 // linger returns once ready holds something or patience is at its end.
 func (p *patience) linger(ready <-chan struct{}) {
-	turns := p.turns.Load() + firstTurns
-	if turns <= 0 {
-		if p.tired.Add(1) < retryTurns {
-			return
-		}
-		p.tired.Store(0)
-		turns = firstTurns
+	if p.skips.Load() > 0 {
+		p.skips.Add(-1)
+		return
+	}
+	times := 1
+	if runtime.GOMAXPROCS(0) > 1 {
+		times = watch
 	}
 	began := time.Now()
-	for range turns {
-		runtime.Gosched()
-		if len(ready) > 0 && time.Since(began) < slowTurns {
-			p.turns.Store(min(2*turns, mostTurns) - firstTurns)
+	for range mostTurns / turnsPerLook {
+		for turn := 0; turn < turnsPerLook && len(ready) == 0; turn++ {
+			runtime.Gosched()
+			for i := 0; i < times && len(ready) == 0; i++ {
+			}
+		}
+		// An answer that came after others had the processor for long is no
+		// reason to wait for the next.
+		if late := time.Since(began) >= mostPatience; late || len(ready) > 0 {
+			p.learn(!late)
 			return
 		}
 	}
-	p.turns.Store(turns/4 - firstTurns)
+	p.learn(false)
+}
+
+// learn makes the end of a try a lesson for the next waits.
+func (p *patience) learn(rewarded bool) {
+	if rewarded {
+		p.failed.Store(0)
+		return
+	}
+	n := p.failed.Add(1)
+	p.skips.Store(min(int32(1)<<min(n-1, 30)-1, mostSkips))
 }

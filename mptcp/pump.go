@@ -122,15 +122,39 @@ func (c *Conn) pump() {
 		if c.core.Deadline().Reached(now) {
 			c.core.HandleTimeout(now)
 		}
+		c.serve(now)
 		b.fill(now, c.core.PollSegment)
+		if b.n > 0 {
+			c.used = now
+		}
 		busy = c.step(now) || busy || b.n > 0
 		c.trace.sent(b)
 		c.trace.metrics(now)
 		b.flush(c.stack.network)
 		c.wake()
 		if !busy {
+			c.trim(now)
 			c.arm(now)
 		}
+	}
+}
+
+// idleAfter is for how long nothing must have happened on a connection before it
+// gives up memory that it does not use.
+const idleAfter = time.Second
+
+// trim gives up memory that is not in use, once nothing has happened for a time.
+func (c *Conn) trim(now mono.Time) {
+	if !c.used.Set() || now.Sub(c.used) < idleAfter {
+		return
+	}
+	c.used = 0
+	c.core.Trim()
+	c.read.trim()
+	c.write.trim()
+	if c.timer != nil && !c.core.Deadline().Set() {
+		c.timer.Stop()
+		c.timer, c.armed = nil, 0
 	}
 }
 
@@ -144,6 +168,9 @@ func (c *Conn) drain(now mono.Time) bool {
 		c.armed = 0
 	}
 	busy := alarm || it != nil
+	if it != nil {
+		c.used = now
+	}
 	for it != nil {
 		next := it.next
 		if !c.dead {
@@ -174,7 +201,7 @@ func (c *Conn) step(now mono.Time) bool {
 // wake lets calls go on that wait for something that is there now.
 func (c *Conn) wake() {
 	over := c.core.Closed()
-	if c.read.want > 0 && (over || c.readShut || c.core.Readable() > 0 || c.core.EOF()) {
+	if c.read.want > 0 && (over || c.readShut || c.read.got.Load() > 0 || c.core.Readable() > 0 || c.core.EOF()) {
 		c.read.wake()
 	}
 	if c.write.want > 0 && (over || c.writeShut || c.core.WriteRoom() >= c.write.want) {
@@ -187,6 +214,9 @@ func (c *Conn) wake() {
 // for each segment.
 func (c *Conn) arm(now mono.Time) {
 	at := c.core.Deadline()
+	if c.used.Set() {
+		at = mono.Earliest(at, c.used.Add(idleAfter))
+	}
 	if !at.Set() || c.armed.Set() && c.armed <= at {
 		return
 	}

@@ -19,9 +19,10 @@ import (
 // Stack is one host: the connections and listeners over one Network. All
 // methods may be called concurrently.
 type Stack struct {
-	network Network   // immutable
-	config  Config    // immutable
-	origin  time.Time // immutable: when the Stack's clock was 0
+	network Network                       // immutable
+	config  Config                        // immutable
+	origin  time.Time                     // immutable: when the Stack's clock was 0
+	profile func() (*host.Profile, error) // immutable: of config; made once
 
 	// Lock order: Conn.mu, then Stack.mu. Whoever looks a connection up
 	// releases mu before touching it.
@@ -58,7 +59,18 @@ func NewStack(n Network, cfg *Config) *Stack {
 	}
 	crand.Read(hc.Secret[:])
 	s.host = host.New(hc)
+	s.profile = sync.OnceValues(func() (*host.Profile, error) { return s.profileOf(&s.config, 0) })
 	return s
+}
+
+// profileOf returns what connections with a configuration are made from.
+func (s *Stack) profileOf(cfg *Config, flowSize int64) (*host.Profile, error) {
+	hc, err := cfg.forHost()
+	if err != nil {
+		return nil, err
+	}
+	hc.FlowSize = flowSize
+	return s.host.Profile(hc), nil
 }
 
 // random returns bits that nobody can guess.

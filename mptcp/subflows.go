@@ -31,12 +31,12 @@ type SubflowConfig struct {
 // waits for that first. When ctx ends before, the attempt is given up. On plain
 // TCP it fails with ErrFallback.
 func (c *Conn) AddSubflow(ctx context.Context, sc SubflowConfig) (id int, err error) {
-	to := net.TCPAddrFromAddrPort(sc.Remote)
-	if !sc.Remote.Addr().IsValid() {
-		to = c.remote
+	to := sc.Remote
+	if !to.Addr().IsValid() {
+		to = c.core.RemoteAddr()
 	}
 	id, err = c.addSubflow(ctx, sc)
-	return id, opError("join", c.local, to, err)
+	return id, opError("join", c.LocalAddr(), net.TCPAddrFromAddrPort(to), err)
 }
 
 func (c *Conn) addSubflow(ctx context.Context, sc SubflowConfig) (int, error) {
@@ -100,7 +100,7 @@ func (c *Conn) openSubflow(sc SubflowConfig) (id int, result <-chan error, err e
 		return 0, nil, err
 	}
 	args := mpconn.OpenArgs{Local: sc.Local, Remote: sc.Remote, Backup: sc.Backup}
-	first := c.remote.AddrPort()
+	first := c.core.RemoteAddr()
 	if !args.Remote.Addr().IsValid() {
 		args.Remote = netip.AddrPortFrom(first.Addr(), args.Remote.Port())
 	}
@@ -215,6 +215,7 @@ func (c *Conn) observe(e mpconn.Event) {
 		for id := range c.joins {
 			c.joined(id, c.endError())
 		}
+		c.used = 0
 		if c.timer != nil {
 			c.timer.Stop()
 		}

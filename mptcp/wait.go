@@ -1,19 +1,21 @@
 package mptcp
 
-import "net"
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+)
 
 // side is one direction of a connection as seen by the calls that wait in it:
 // one call at a time has its turn, and sleeps until the pump wakes it.
 type side struct {
-	turn     chan struct{} // holds a token while a call runs
-	ready    chan struct{} // holds a token once the waiting call should look again
+	turn     turn
+	ready    chan struct{} // guarded by Conn.mu: holds a token once the waiting call should look again; nil before one waits
 	want     int           // guarded by Conn.mu: bytes the waiting call needs; 0 if none waits
+	into     []byte        // guarded by Conn.mu: where the waiting Read wants them; nil = it will fetch them
+	got      atomic.Int64  // how many were written there, for the Read to return; stored under Conn.mu
 	deadline deadline
 	patience patience
-}
-
-func newSide() side {
-	return side{turn: make(chan struct{}, 1), ready: make(chan struct{}, 1)}
 }
 
 // begin waits for the call's turn. Calls whose turn came end with end.
@@ -27,27 +29,97 @@ func (s *side) begin(closed <-chan struct{}) error {
 	if s.deadline.expired() {
 		return errExpired
 	}
-	select {
-	case s.turn <- struct{}{}:
-		return nil
-	default:
-	}
-	select {
-	case s.turn <- struct{}{}:
-		return nil
-	case <-s.deadline.wait():
-		return errExpired
-	case <-closed:
-		return net.ErrClosed
+	for {
+		free := s.turn.take()
+		if free == nil {
+			return nil
+		}
+		select {
+		case <-free:
+		case <-s.deadline.wait():
+			return errExpired
+		case <-closed:
+			return net.ErrClosed
+		}
 	}
 }
 
-func (s *side) end() { <-s.turn }
+func (s *side) end() { s.turn.give() }
+
+// await says that the call which has its turn is about to sleep until there are
+// n bytes. Conn.mu must be held.
+func (s *side) await(n int) {
+	if s.ready == nil {
+		s.ready = make(chan struct{}, 1)
+	}
+	s.want = n
+}
+
+// trim gives up what only calls that wait need, if there is none. Conn.mu must be
+// held.
+func (s *side) trim() {
+	if s.turn.idle() {
+		s.ready = nil
+		s.deadline.trim()
+		s.turn.give()
+	}
+}
+
+// turn is whose turn it is: a lock that can be waited for along with other
+// things.
+type turn struct {
+	mu    sync.Mutex    // leaf; guards all fields
+	taken bool          // a call has its turn
+	free  chan struct{} // holds a token once a call that waits should look again; nil before one waits
+}
+
+// take takes the turn and returns nil, or a channel to wait for before trying
+// again.
+func (t *turn) take() (free <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.taken {
+		t.taken = true
+		return nil
+	}
+	if t.free == nil {
+		t.free = make(chan struct{}, 1)
+	}
+	return t.free
+}
+
+// idle takes the turn if nobody has it, and reports whether it did.
+func (t *turn) idle() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.taken {
+		return false
+	}
+	t.taken = true
+	return true
+}
+
+// give ends a turn.
+func (t *turn) give() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.taken = false
+	if t.free == nil {
+		return
+	}
+	select {
+	case t.free <- struct{}{}:
+	default:
+	}
+}
 
 // sleep waits until wake is called after want was set, or the deadline passes,
-// or closed is closed. Conn.mu must not be held.
-func (s *side) sleep(closed <-chan struct{}) error {
-	s.patience.linger(s.ready)
+// or closed is closed. Conn.mu must not be held. With brief it expects not to
+// wait long.
+func (s *side) sleep(closed <-chan struct{}, brief bool) error {
+	if brief {
+		s.patience.linger(s.ready)
+	}
 	select {
 	case <-s.ready:
 		return nil
@@ -68,4 +140,11 @@ func (s *side) wake() {
 	case s.ready <- struct{}{}:
 	default:
 	}
+}
+
+// takeBack ends that bytes may be written to the buffer of a Read, and returns
+// how many were. Conn.mu must be held.
+func (s *side) takeBack() int {
+	s.into = nil
+	return int(s.got.Swap(0))
 }

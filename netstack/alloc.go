@@ -23,11 +23,13 @@ const blockSize = buffer.MaxChunkSize
 // go of it.
 //
 // gVisor clears the memory of a new view, which costs as much as a copy. So
-// blocks that queues gave back wait in a ring until no packet shares them, and
-// serve again as they are.
+// blocks that queues gave back wait until no packet shares them, and serve
+// again as they are, mostly one that was let go lately, whose memory is likely
+// to be in a cache.
 type allocator struct{}
 
-// ring holds views of blocks in the order in which they were given back.
+// ring holds views of blocks in the order in which they were given back, while
+// packets may share them.
 type ring struct {
 	views [ringSize]*buffer.View
 	head  int // of the one that has waited longest
@@ -38,38 +40,57 @@ type ring struct {
 // process may well have yet to read.
 const ringSize = 64
 
-// rings drop what they hold when the garbage collector finds them idle.
-var rings = sync.Pool{New: func() any { return new(ring) }}
+// drainMost is how many blocks are looked at whenever one is taken or given
+// back: more than one, so that a ring gets empty.
+const drainMost = 2
+
+var (
+	// rings drop what they hold when the garbage collector finds them idle.
+	rings = sync.Pool{New: func() any { return new(ring) }}
+	// unshared are the views, each *buffer.View, that are ready to serve.
+	unshared sync.Pool
+)
 
 // Alloc returns a block of blockSize bytes, whatever they are.
 func (allocator) Alloc() mptcp.Block {
-	r := rings.Get().(*ring)
-	defer rings.Put(r)
-	v := r.take()
-	if v == nil {
-		v = buffer.NewViewSize(blockSize)
-	}
+	v := takeBlock()
 	return mptcp.Block{Bytes: v.AsSlice(), Owner: v}
 }
 
 // Free gives up the queue's share of a block.
-func (allocator) Free(b mptcp.Block) {
+func (allocator) Free(b mptcp.Block) { leaveBlock(b.Owner.(*buffer.View)) }
+
+// takeBlock returns a view of blockSize bytes, whatever they are, which nobody
+// shares.
+func takeBlock() *buffer.View {
 	r := rings.Get().(*ring)
-	defer rings.Put(r)
-	r.put(b.Owner.(*buffer.View))
+	r.drain()
+	rings.Put(r)
+	if v, ok := unshared.Get().(*buffer.View); ok {
+		return v
+	}
+	return buffer.NewViewSize(blockSize)
 }
 
-// take returns the view that has waited longest if nothing shares its memory
-// any more, else nil.
-func (r *ring) take() *buffer.View {
-	if r.n == 0 || !exclusive(r.views[r.head]) {
-		return nil
+// leaveBlock takes over a view from takeBlock, which others may share.
+func leaveBlock(v *buffer.View) {
+	r := rings.Get().(*ring)
+	r.put(v)
+	r.drain()
+	rings.Put(r)
+}
+
+// drain makes views ready to serve that nobody shares any more.
+func (r *ring) drain() {
+	for range drainMost {
+		if r.n == 0 || !exclusive(r.views[r.head]) {
+			return
+		}
+		unshared.Put(r.views[r.head])
+		r.views[r.head] = nil
+		r.head = (r.head + 1) % ringSize
+		r.n--
 	}
-	v := r.views[r.head]
-	r.views[r.head] = nil
-	r.head = (r.head + 1) % ringSize
-	r.n--
-	return v
 }
 
 func (r *ring) put(v *buffer.View) {

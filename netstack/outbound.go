@@ -150,31 +150,48 @@ func (a *adapter) Source(remote netip.Addr) (netip.Addr, bool) {
 func (a *adapter) Allocator() mptcp.BlockAllocator { return allocator{} }
 
 // Send implements mptcp.Network. Packets of one path mostly come one after the
-// other, and share a look-up.
+// other, and share a look-up; who receives before Send returns gets all of the
+// batch at once, whichever paths it takes.
 func (a *adapter) Send(batch []mptcp.Packet) {
+	var held *gatherer
 	for len(batch) > 0 {
 		on := path{batch[0].Src.Addr(), batch[0].Dst.Addr()}
 		n := 1
 		for n < len(batch) && on == (path{batch[n].Src.Addr(), batch[n].Dst.Addr()}) {
 			n++
 		}
-		a.sendRun(on, batch[:n])
+		if r := a.route(on); r != nil {
+			held = a.hold(r, held)
+			a.sendRun(r, on, batch[:n])
+			r.Release()
+		} else {
+			a.stats.SegmentSendErrors.IncrementBy(uint64(n))
+		}
 		batch = batch[n:]
+	}
+	if held != nil {
+		held.release()
 	}
 }
 
-// sendRun sends packets of one path.
-func (a *adapter) sendRun(on path, run []mptcp.Packet) {
-	r := a.route(on)
-	if r == nil {
-		a.stats.SegmentSendErrors.IncrementBy(uint64(len(run)))
-		return
+// hold has who receives at the other end of a route wait for more, instead of
+// who was held before. It returns who is held.
+func (a *adapter) hold(r *stack.Route, held *gatherer) *gatherer {
+	far := a.far(r)
+	if far == held {
+		return held
 	}
-	defer r.Release()
-	if far := a.far(r); far != nil {
+	if held != nil {
+		held.release()
+	}
+	if far != nil {
 		far.hold()
-		defer far.release()
 	}
+	return far
+}
+
+// sendRun sends packets of one path.
+func (a *adapter) sendRun(r *stack.Route, on path, run []mptcp.Packet) {
 	for i := range run {
 		if !a.send(r, &run[i]) {
 			a.stats.SegmentSendErrors.IncrementBy(uint64(len(run) - 1 - i))

@@ -13,7 +13,7 @@ const (
 
 // inOrder is the policy "default". See newDefault.
 type inOrder struct {
-	model  [MaxSubflows]pathModel // of each subflow, for the decision being made
+	model  []pathModel // of each subflow, for the decision being made
 	queues PerSubflow[pathQueue]
 }
 

@@ -89,6 +89,9 @@ func (o *inOrder) unfilled(v *View, set uint64) (free uint64) {
 // there is, and whether it is less than they would use.
 func (o *inOrder) worthwhile(v *View, set uint64, queues []pathQueue) (used uint64, tight bool) {
 	window := float64(min(v.Unacked+v.SendWindow, max(v.BufferMax, v.SendBuffer)))
+	for len(o.model) < len(v.Subflows) {
+		o.model = append(o.model, pathModel{})
+	}
 	sum, longest, back := 0.0, 0.0, math.Inf(1)
 	for rest := set; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)

@@ -46,8 +46,8 @@ type Subflow struct {
 }
 
 // View is what a scheduler sees of its connection. It is valid during the
-// call only. Bytes of the outgoing stream are named by their offset in it,
-// which begins at 0.
+// call only, and must not be changed. Bytes of the outgoing stream are named by
+// their offset in it, which begins at 0.
 type View struct {
 	Ask      Ask
 	Now      time.Duration // since the stack's origin

@@ -22,8 +22,9 @@ const (
 	SCTCLiteral SCTCMode = iota
 	// SCTCPlanned has rule (7) look at full subflows, too: what waits is given
 	// out to all in order of the time at which they end, and what falls to a
-	// full one waits for it. Reconstruction: this is what the equations
-	// compute, and the pseudocode does not.
+	// full one waits for it. The tail is then what fits the whole windows of
+	// all, as equation (6) bounds it. Reconstruction: this is what the
+	// equations compute, and the pseudocode does not.
 	SCTCPlanned
 	// SCTCOptimal gives out everything by rule (7), not only the tail. That is
 	// the optimum of problem (2). Reconstruction, ours.
@@ -59,10 +60,17 @@ func (t *sctc) Pick(v *View) Decision {
 	}
 	free := v.Free(set)
 	waiting, fits := int64(0), int64(0) // R1 and R2
-	for rest := free; rest != 0; rest &= rest - 1 {
-		s := &v.Subflows[bits.TrailingZeros64(rest)]
+	for rest := set; rest != 0; rest &= rest - 1 {
+		i := bits.TrailingZeros64(rest)
+		s := &v.Subflows[i]
+		room := s.Room
+		if t.cfg.Mode != SCTCLiteral {
+			room = max(room, s.Cwnd)
+		} else if free>>i&1 == 0 {
+			continue
+		}
 		waiting = max(waiting, s.segments(v.Unsent))
-		fits += s.segments(int64(s.Room))
+		fits += s.segments(int64(room))
 	}
 	tail := waiting <= fits
 	switch {

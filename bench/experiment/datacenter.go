@@ -17,7 +17,7 @@ func init() {
 	Register(Experiment{
 		Name:    "datacenter",
 		Summary: "a fat tree in which every host sends to one other, by 1 to 8 subflows",
-		Source:  "Raiciu et al., SIGCOMM 2011, Section 4: random permutation in a fat tree, throughput by number of subflows",
+		Source:  "Raiciu et al., SIGCOMM 2011, Section 4: random permutation in a fat tree, throughput by number of subflows; what the paper leaves open as in htsim, its authors' simulator",
 		Seeds:   3,
 		Plan:    planDatacenter,
 		Reduce:  reduceDatacenter,
@@ -25,8 +25,17 @@ func init() {
 }
 
 // Links of the fat tree: of 100 Mb/s with queues of 100 packets, as in the
-// paper's packet simulations.
-var fatLink = link.Config{Rate: 100e6, Delay: 20 * time.Microsecond, QueueBytes: 100 * (1500 + sim.OverheadEthernet), Overhead: sim.OverheadEthernet}
+// paper's packet simulations. Of their simulator, htsim in the form that was
+// published later (main_tcp_permutation), are that a host queues up to 1000
+// packets of its own, that the subflows of a connection take different ways, and
+// that slow start ends at 15 packets.
+var fatLink = link.Config{Rate: 100e6, Delay: 20 * time.Microsecond, QueueBytes: 100 * fatPacket, Overhead: sim.OverheadEthernet}
+
+const (
+	fatPacket   = 1500 + sim.OverheadEthernet // bytes
+	fatFeeder   = 1000                        // packets
+	fatSsthresh = 15                          // packets
+)
 
 func subflowCounts(o Options) []int { return Pick(o, []int{1, 8}, []int{1, 2, 4, 8}) }
 
@@ -35,7 +44,8 @@ func planDatacenter(o Options) Plan {
 	warm := Pick(o, 500*time.Millisecond, time.Second)
 	measure := Pick(o, time.Second, 2*time.Second)
 	p := Plan{Params: map[string]any{
-		"k": k, "hosts": k * k * k / 4, "links Mb/s": 100, "queue packets": 100, "congestion control": "lia",
+		"k": k, "hosts": k * k * k / 4, "links Mb/s": 100, "queue packets": 100, "hosts' queue packets": fatFeeder,
+		"ssthresh packets": fatSsthresh, "ways": "different", "congestion control": "lia",
 		"overhead bytes": sim.OverheadEthernet, "warm-up s": warm.Seconds(), "measured s": measure.Seconds(),
 	}}
 	for _, n := range subflowCounts(o) {
@@ -45,12 +55,17 @@ func planDatacenter(o Options) Plan {
 }
 
 func runDatacenter(u *Unit, k, subflows int, warm, measure time.Duration) error {
-	net := sim.NewFatTree(sim.FatTreeConfig{Seed: u.Seed, Fast: true, K: k, Link: sim.Symmetric("", fatLink)})
+	hostLink := sim.Symmetric("", fatLink)
+	hostLink.AB.QueueBytes = fatFeeder * fatPacket
+	net := sim.NewFatTree(sim.FatTreeConfig{
+		Seed: u.Seed, Fast: true, K: k, Link: sim.Symmetric("", fatLink), HostLink: &hostLink, Apart: true,
+	})
 	conn := u.Conn("", "lia", "")
 	conn.PathManager = pathmgr.NDiffPorts(subflows)
 	if subflows == 1 {
 		conn = u.Plain("reno")
 	}
+	conn.Subflow.InitialSsthresh = fatSsthresh * 1428
 	starts := u.Rand("starts")
 	flows := make([]*workload.Bulk, len(net.Hosts))
 	var failed error
@@ -108,7 +123,7 @@ func reduceDatacenter(r *Results, rep *Report) {
 		x, values = append(x, float64(n)), append(values, v)
 	}
 	rep.Metric("gain of 8 subflows", "", Ratios(values[len(values)-1], values[0]))
-	note := "Random permutation, links of 100 Mb/s, queues of 100 packets, LIA (one subflow: Reno), 38 bytes a packet of framing"
+	note := "Random permutation, links of 100 Mb/s, queues of 100 packets, LIA (one subflow: Reno), different ways for the subflows, 38 bytes a packet of framing"
 	rep.Figure(&figure.XY{
 		Title: "Throughput by number of subflows", Note: note,
 		X: figure.Axis{Label: "subflows"}, Y: figure.Axis{Label: "share of the optimum"}, Lines: []figure.Line{LineOf("mptcp", x, values)},

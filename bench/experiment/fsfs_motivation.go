@@ -35,7 +35,7 @@ func motivationCase(size int64, subflows int) string {
 }
 
 func planFSFSMotivation(o Options) Plan {
-	rounds := Pick(o, 1, 10)
+	rounds := Pick(o, 1, 5)
 	p := Plan{Params: map[string]any{
 		"paths": motivationPaths, "rate Mb/s": fsfsRate / 1e6, "round trip ms": 20, "loss": 0.002, "background TCP flows a path": 1, "flows at once": motivationFlows,
 		"rounds": rounds, "scheduler": "roundrobin", "congestion control": "lia", "overhead bytes": sim.OverheadEthernet,

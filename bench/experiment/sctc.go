@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -21,36 +22,66 @@ var sctcSchemes = []string{
 	"minrtt", "roundrobin", "opportunistic-redundant", "sctc-literal", "sctc-planned", "sctc-optimal", "default",
 }
 
-// nics returns links of some rates in Mb/s with round trips of 20, 40 and 80 ms
-// from the fastest to the slowest, in the order of the rates. Their queues hold
-// the bandwidth-delay product, at least 16 packets, or packets if that is not 0.
-func nics(u *Unit, packets int, rates ...float64) []sim.Shape {
+// sctcSetting is a choice of what the paper does not say and what the results
+// depend on.
+type sctcSetting struct {
+	rtts       sctcTrips
+	packets    int    // of each queue; 0 = the bandwidth-delay product, at least 16
+	congestion string // control
+}
+
+// sctcTrips are the round trips of links from the fastest to the slowest.
+type sctcTrips struct {
+	name   string
+	first  time.Duration
+	factor int // from one link to the next slower one
+}
+
+var (
+	rising = sctcTrips{"20, 40, 80 ms", 20 * time.Millisecond, 2}
+	equal  = sctcTrips{"20 ms each", 20 * time.Millisecond, 1}
+	far    = sctcTrips{"200 ms each", 200 * time.Millisecond, 1}
+)
+
+func (s sctcSetting) String() string {
+	queue := "bdp"
+	if s.packets > 0 {
+		queue = fmt.Sprint(s.packets)
+	}
+	return fmt.Sprintf("%s, queue %s, %s", s.rtts.name, queue, s.congestion)
+}
+
+// nics returns links of some rates in Mb/s, in their order.
+func (s sctcSetting) nics(u *Unit, rates ...float64) []sim.Shape {
 	var paths []sim.Shape
 	for _, mbps := range rates {
-		rtt := 20 * time.Millisecond
+		rtt := s.rtts.first
 		for _, other := range rates {
 			if other > mbps {
-				rtt *= 2
+				rtt *= time.Duration(s.rtts.factor)
 			}
 		}
 		l := link.Config{Rate: mbps * 1e6, Delay: rtt / 2, Overhead: sim.OverheadEthernet}
 		l.QueueBytes = max(int(l.Rate/8*rtt.Seconds()), 16*1538)
-		if packets > 0 {
-			l.QueueBytes = packets * 1538
+		if s.packets > 0 {
+			l.QueueBytes = s.packets * 1538
 		}
-		s := sim.Symmetric("", l)
-		s.MTU = u.Profile.MTU()
-		paths = append(paths, s)
+		shape := sim.Symmetric("", l)
+		shape.MTU = u.Profile.MTU()
+		paths = append(paths, shape)
 	}
 	return paths
 }
 
-// sctcConn returns the configuration of both ends for a scheme, "tcp" among
-// them.
-func sctcConn(u *Unit, scheme string, buffer int) host.ConnConfig {
-	conn := u.Plain("reno")
+// conn returns the configuration of both ends for a scheme, "tcp" among them.
+func (s sctcSetting) conn(u *Unit, scheme string, buffer int) host.ConnConfig {
+	single := s.congestion
+	if single == "lia" {
+		single = "reno" // what it is on one path
+	}
+	conn := u.Plain(single)
 	if scheme != "tcp" {
-		conn = u.Conn(scheme, "lia", "")
+		conn = u.Conn(scheme, s.congestion, "")
 	}
 	conn.ReadBuffer = buffer
 	return conn
@@ -90,7 +121,7 @@ func sctcGain(r *Results, scheme, key string, cases func(scheme string) []string
 
 func sctcParams(more map[string]any) map[string]any {
 	p := map[string]any{
-		"round trips ms": "20, 40, 80 from the fastest to the slowest", "congestion control": "lia, reno for tcp",
+		"settings": "round trips from the fastest link to the slowest, queues (packets or bandwidth-delay product), congestion control", "tcp": "on the fastest link, reno where the others have lia",
 		"overhead bytes": sim.OverheadEthernet, "not given by the paper": "round trips, queues, buffers, congestion control, object sizes",
 	}
 	for k, v := range more {

@@ -20,10 +20,12 @@ func init() {
 
 var nicsSchemes = []string{"minrtt", "roundrobin", "opportunistic-redundant", "sctc-planned", "default"}
 
+var nicsSetting = sctcSetting{rising, 100, "lia"}
+
 func planSCTCNICs(o Options) Plan {
 	phase := Pick(o, 4*time.Second, 10*time.Second)
 	p := Plan{Params: sctcParams(map[string]any{
-		"rates Mb/s": sctcRates, "a link every s": phase.Seconds(), "queue packets": 100, "receive buffer": "tuned",
+		"rates Mb/s": sctcRates, "a link every s": phase.Seconds(), "setting": nicsSetting.String(), "receive buffer": "tuned",
 	})}
 	for _, kind := range []string{"similar", "different"} {
 		for _, scheme := range nicsSchemes {
@@ -36,7 +38,7 @@ func planSCTCNICs(o Options) Plan {
 }
 
 func runSCTCNICs(u *Unit, kind, scheme string, phase time.Duration) error {
-	n, err := newSCTCNet(u, nics(u, 100, sctcRates[kind]...), sctcConn(u, scheme, 0))
+	n, err := newSCTCNet(u, nicsSetting.nics(u, sctcRates[kind]...), nicsSetting.conn(u, scheme, 0))
 	if err != nil {
 		return err
 	}

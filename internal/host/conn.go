@@ -47,7 +47,7 @@ type Conn struct {
 	ended   SubflowTotals // of subflows that are no more
 	policy  pathmgr.Policy
 	remotes []pathmgr.Remote // the peer's addresses that may be joined
-	links   map[int]string   // of the subflows, when they began
+	links   []link           // of the subflows, when they began
 	wake    mono.Time        // when the policy wants a Tick
 	tick    bool             // the time has come
 	watch   int64            // the policy wants to know when so many bytes were written; 0 = no
@@ -70,7 +70,7 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 
 // HasEvents reports whether Step has something to do.
 func (c *Conn) HasEvents() bool {
-	return c.tick || c.tally.any || c.Conn.HasEvents() || c.queued() || c.news
+	return c.tick || len(c.tally.mib) > 0 || c.Conn.HasEvents() || c.queued() || c.news
 }
 
 // queued reports whether the policy waits for a DataQueued.
@@ -117,7 +117,8 @@ func (c *Conn) LocalAddr() netip.AddrPort  { return c.first.local }
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.first.remote }
 
 // newConn makes the host's side of a connection.
-func (h *Host) newConn(cfg *ConnConfig, t tuple) *Conn {
+func (h *Host) newConn(p *Profile, t tuple) *Conn {
+	cfg := &p.cfg
 	c := &Conn{cfg: cfg, first: t, index: -1, openingIndex: -1}
 	c.remotes = append(c.remotes, pathmgr.Remote{Addr: t.remote})
 	c.sized = cfg.FlowSize
@@ -128,8 +129,8 @@ func (h *Host) newConn(cfg *ConnConfig, t tuple) *Conn {
 }
 
 // connConfig returns what the connection proper is made from.
-func (h *Host) connConfig(c *Conn) *mpconn.Config {
-	cfg := h.baseConfig(c)
+func (h *Host) connConfig(p *Profile, c *Conn) mpconn.Config {
+	cfg := p.baseConfig(c)
 	switch c.offered {
 	case dialPlain:
 		cfg.Plain, cfg.PlainWhy = true, reason.FallbackBlackhole
@@ -152,29 +153,10 @@ func (h *Host) connConfig(c *Conn) *mpconn.Config {
 }
 
 // baseConfig returns what the connection proper is made from, but for its key.
-func (h *Host) baseConfig(c *Conn) *mpconn.Config {
-	return &mpconn.Config{
+func (p *Profile) baseConfig(c *Conn) mpconn.Config {
+	return mpconn.Config{
 		Local: c.first.local, Remote: c.first.remote,
-		Plain:           c.cfg.Plain,
-		Checksum:        c.cfg.Checksum,
-		DenyJoinInitial: c.cfg.DenyJoinInitial,
-		RequireMPTCP:    c.cfg.RequireMPTCP,
-		FastCloseByACK:  c.cfg.FastCloseByACK,
-		Subflow:         c.cfg.Subflow,
-		Scheduler:       c.cfg.Scheduler,
-		Congestion:      c.cfg.Congestion,
-		Alloc:           h.cfg.Alloc,
-		Path:            h.cfg.Path,
-		OwnAddr:         h.ownAddr,
-		LastResort:      h.lastResort,
-		ISS:             h.iss,
-		Rand:            h.cfg.Rand,
-		ReadBuffer:      c.cfg.ReadBuffer,
-		WriteBuffer:     c.cfg.WriteBuffer,
-		Budget:          h.cfg.Budget,
-		MaxSubflows:     c.limits().Subflows, MaxRemotes: c.limits().Accepted,
-		OrphanTimeout: c.cfg.OrphanTimeout,
-		FlowSize:      c.cfg.FlowSize,
+		Plain: p.cfg.Plain, FlowSize: p.cfg.FlowSize, Settings: p.conn,
 	}
 }
 

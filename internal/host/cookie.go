@@ -116,9 +116,9 @@ func (h *Host) cookieHeader(now mono.Time, l *Listener, t tuple) wire.Header {
 		syn.Has = wire.OptMSS | wire.OptWScale | wire.OptSACKPermitted | wire.OptTimestamps | wire.OptMPCapable
 		syn.MSS = 1460
 		syn.Capable = wire.MPCapable{Version: wire.Version, Flags: wire.CapHMACSHA256}
-		cfg := h.connConfig(&Conn{cfg: &l.cfg, first: t})
+		cfg := h.connConfig(l.profile, &Conn{first: t})
 		l.synAck = new(wire.Segment)
-		mpconn.Accept(now, cfg, &syn).PollSegment(now, l.synAck)
+		mpconn.Accept(now, &cfg, &syn).PollSegment(now, l.synAck)
 	}
 	return wire.Header{Flags: wire.SYN | wire.ACK, Wnd: l.synAck.Wnd}
 }
@@ -154,7 +154,7 @@ func (h *Host) handleCookie(now mono.Time, t tuple, seg *wire.Segment) (Verdict,
 	case seg.Has&(wire.OptDSS|wire.OptMPCapable) == wire.OptDSS:
 		// The peer is sure of MPTCP, but this segment does not bring its key.
 		return h.drop(reason.DropState), true
-	case l.cfg.RequireMPTCP && seg.Has&wire.OptMPCapable == 0:
+	case l.profile.cfg.RequireMPTCP && seg.Has&wire.OptMPCapable == 0:
 		return h.stray(seg, reason.DropOption), true
 	case l.full():
 		return h.drop(reason.DropBacklog), true
@@ -172,8 +172,8 @@ func (h *Host) acceptCookie(now mono.Time, l *Listener, t tuple, seg *wire.Segme
 	}}
 	syn.Has, syn.MSS = wire.OptMSS, cookieMSS[index]
 	answered := h.restore(now, l, t, &syn, seg)
-	c := h.newConn(&l.cfg, t)
-	cfg := h.baseConfig(c)
+	c := h.newConn(l.profile, t)
+	cfg := l.profile.baseConfig(c)
 	if !cfg.Plain && seg.Has&wire.OptMPCapable != 0 && seg.Capable.Keys == 2 {
 		cfg.Key = h.cfg.Secret.CookieKey(slot, syn.Seq, t.local, t.remote)
 		if h.keyFree(cfg.Key) {
@@ -183,13 +183,13 @@ func (h *Host) acceptCookie(now mono.Time, l *Listener, t tuple, seg *wire.Segme
 			// Another connection took the token in the meantime.
 			cfg.Plain, cfg.PlainWhy = true, reason.FallbackCollision
 			h.count(MIBMPFallbackTokenInit)
-			if l.cfg.RequireMPTCP {
+			if l.profile.cfg.RequireMPTCP {
 				return h.stray(seg, reason.DropLimit)
 			}
 		}
 	}
-	withISS(cfg, t, func(seq.SSN) seq.SSN { return seg.Ack.Add(-1) })
-	c.Conn = mpconn.Accept(answered, cfg, &syn)
+	cfg.ChangeISS = func(seq.SSN) seq.SSN { return seg.Ack.Add(-1) }
+	c.Conn = mpconn.Accept(answered, &cfg, &syn)
 	var sent wire.Segment
 	c.Conn.PollSegment(answered, &sent) // the SYN/ACK that the peer has
 	l.add(c)
@@ -207,7 +207,7 @@ func (h *Host) restore(now mono.Time, l *Listener, t tuple, syn, seg *wire.Segme
 	if p, ok := h.Path(t.local.Addr(), t.remote.Addr()); ok && p.SRTT > 0 {
 		ago = min(ago, p.SRTT)
 	}
-	if !l.cfg.Subflow.NoTimestamps && seg.Has&wire.OptTimestamps != 0 {
+	if !l.profile.cfg.Subflow.NoTimestamps && seg.Has&wire.OptTimestamps != 0 {
 		syn.Has |= wire.OptTimestamps
 		syn.TSVal = seg.TSVal
 		if scale := seg.TSEcr & tsScale; scale != noScale {

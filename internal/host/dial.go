@@ -20,13 +20,19 @@ type DialArgs struct {
 	// Within is how long the dial may take; 0 = as long as its SYNs do. With
 	// little time fewer SYNs offer MPTCP before plain ones are tried.
 	Within time.Duration
-	Conn   ConnConfig
+	// Profile is what the connection is made from; nil = Conn.
+	Profile *Profile
+	Conn    ConnConfig
 }
 
 // Dial begins a connection. Its SYN waits to be polled from it; if a fast open
 // is possible, it waits for the first bytes written besides (Conn.Held).
 func (h *Host) Dial(now mono.Time, a DialArgs) (*Conn, error) {
-	c := h.newConn(&a.Conn, tuple{local: a.Local, remote: a.Remote})
+	p := a.Profile
+	if p == nil {
+		p = h.Profile(a.Conn)
+	}
+	c := h.newConn(p, tuple{local: a.Local, remote: a.Remote})
 	c.active = true
 	local, err := h.source(now, c)
 	if err != nil {
@@ -41,17 +47,17 @@ func (h *Host) Dial(now mono.Time, a DialArgs) (*Conn, error) {
 		return nil, ErrNoRoute
 	}
 	h.offer(now, c)
-	cfg := h.connConfig(c)
-	c.hurry(cfg, a.Within)
+	cfg := h.connConfig(p, c)
+	c.hurry(&cfg, a.Within)
 	if cfg.Plain && c.cfg.RequireMPTCP {
 		return nil, ErrNoKey
 	}
-	h.offerFastOpen(now, c, cfg)
+	h.offerFastOpen(now, c, &cfg)
 	if w := h.timeWait.get(c.first); w != nil {
-		withISS(cfg, c.first, (*w).issAfter)
+		cfg.ChangeISS = w.issAfter
 		h.timeWait.remove(c.first)
 	}
-	c.Conn = mpconn.Dial(now, cfg)
+	c.Conn = mpconn.Dial(now, &cfg)
 	h.register(c, c.first)
 	h.counters.Dialed++
 	switch {

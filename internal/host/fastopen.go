@@ -177,7 +177,7 @@ func (p *pendingFastOpens) count(now mono.Time) int {
 // server MUST disable TFO for all new connection requests until
 // PendingFastOpenRequests drops below the system limit."
 func (h *Host) takeFastOpen(now mono.Time, l *Listener, t tuple, syn *wire.Segment) (fo subflow.FastOpen) {
-	if !l.cfg.FastOpen || syn.Has&wire.OptFastOpen == 0 {
+	if !l.profile.cfg.FastOpen || syn.Has&wire.OptFastOpen == 0 {
 		return fo
 	}
 	if l.fastOpens.count(now) >= (l.backlog+1)/2 || h.fastOpening >= h.cfg.MaxHalfOpen {

@@ -102,8 +102,42 @@ type ConnConfig struct {
 	ReadBuffer      int             // bytes; 0 = mpconn's default
 	WriteBuffer     int             // bytes; 0 = mpconn's default
 	OrphanTimeout   time.Duration   // 0 = mpconn's default
-	Subflow         subflow.Config  // knobs
-	FlowSize        int64           // bytes that the user will write; 0 = unknown
+	Subflow         subflow.Knobs
+	FlowSize        int64 // bytes that the user will write; 0 = unknown
+}
+
+// Profile is a ConnConfig as a host uses it. It is not changed: any number of
+// connections share one.
+type Profile struct {
+	cfg  ConnConfig
+	conn *mpconn.Settings
+}
+
+// Profile prepares what connections of the host are made from.
+func (h *Host) Profile(cfg ConnConfig) *Profile {
+	limits := cfg.Limits.WithDefaults()
+	settings := mpconn.Settings{
+		Checksum:        cfg.Checksum,
+		DenyJoinInitial: cfg.DenyJoinInitial,
+		RequireMPTCP:    cfg.RequireMPTCP,
+		FastCloseByACK:  cfg.FastCloseByACK,
+		Subflow:         cfg.Subflow,
+		Scheduler:       cfg.Scheduler,
+		Congestion:      cfg.Congestion,
+		Alloc:           h.cfg.Alloc,
+		Path:            h.cfg.Path,
+		OwnAddr:         h.ownAddr,
+		LastResort:      h.lastResort,
+		ISS:             h.iss,
+		Rand:            h.cfg.Rand,
+		ReadBuffer:      cfg.ReadBuffer,
+		WriteBuffer:     cfg.WriteBuffer,
+		Budget:          h.cfg.Budget,
+		MaxSubflows:     limits.Subflows,
+		MaxRemotes:      limits.Accepted,
+		OrphanTimeout:   cfg.OrphanTimeout,
+	}
+	return &Profile{cfg: cfg, conn: settings.Complete()}
 }
 
 // Counters are what a host did since it was made.

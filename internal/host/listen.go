@@ -6,7 +6,6 @@ import (
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/mpconn"
 	"github.com/gomptcp/gomptcp/internal/reason"
-	"github.com/gomptcp/gomptcp/internal/seq"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
@@ -24,7 +23,7 @@ type Listener struct {
 
 	addr    netip.AddrPort
 	backlog int
-	cfg     ConnConfig
+	profile *Profile
 
 	opening []*Conn // whose handshake is under way, in no order
 	ready   []*Conn // that wait for Accept, in order
@@ -130,7 +129,7 @@ func (h *Host) Listen(local netip.AddrPort, backlog int, cfg ConnConfig) (*Liste
 	if backlog <= 0 {
 		backlog = defaultBacklog
 	}
-	l := &Listener{host: h, addr: local, backlog: min(backlog, maxBacklog), cfg: cfg}
+	l := &Listener{host: h, addr: local, backlog: min(backlog, maxBacklog), profile: h.Profile(cfg)}
 	h.listeners[local] = l
 	h.listenPorts[local.Port()]++
 	return l, nil
@@ -186,13 +185,13 @@ func (h *Host) handleSYN(now mono.Time, t tuple, w *waiting, seg *wire.Segment) 
 	if l == nil {
 		return h.stray(seg, reason.DropNoConn)
 	}
-	if l.cfg.RequireMPTCP && seg.Has&wire.OptMPCapable == 0 {
+	if l.profile.cfg.RequireMPTCP && seg.Has&wire.OptMPCapable == 0 {
 		return h.stray(seg, reason.DropOption)
 	}
-	if w != nil && !w.mayReopen(seg, !l.cfg.Subflow.NoTimestamps) {
+	if w != nil && !w.mayReopen(seg, !l.profile.cfg.Subflow.NoTimestamps) {
 		return h.handleTimeWait(now, w, seg)
 	}
-	if seg.Has&wire.OptMPCapable != 0 && !l.cfg.Plain {
+	if seg.Has&wire.OptMPCapable != 0 && !l.profile.cfg.Plain {
 		h.count(MIBMPCapableSYNRX)
 	}
 	switch {
@@ -208,17 +207,17 @@ func (h *Host) handleSYN(now mono.Time, t tuple, w *waiting, seg *wire.Segment) 
 
 // accept makes a connection from a SYN.
 func (h *Host) accept(now mono.Time, l *Listener, t tuple, w *waiting, seg *wire.Segment) Verdict {
-	c := h.newConn(&l.cfg, t)
-	cfg := h.connConfig(c)
-	if cfg.Plain && l.cfg.RequireMPTCP {
+	c := h.newConn(l.profile, t)
+	cfg := h.connConfig(l.profile, c)
+	if cfg.Plain && l.profile.cfg.RequireMPTCP {
 		return h.stray(seg, reason.DropLimit)
 	}
 	if w != nil {
-		withISS(cfg, t, (*w).issAfter)
+		cfg.ChangeISS = w.issAfter
 		h.timeWait.remove(t)
 	}
 	cfg.FastOpen = h.takeFastOpen(now, l, t, seg)
-	c.Conn = mpconn.Accept(now, cfg, seg)
+	c.Conn = mpconn.Accept(now, &cfg, seg)
 	if cfg.FastOpen.Take {
 		h.beginFastOpen(c, l)
 	}
@@ -226,17 +225,4 @@ func (h *Host) accept(now mono.Time, l *Listener, t tuple, w *waiting, seg *wire
 	h.register(c, t)
 	h.counters.Accepted++
 	return Verdict{Kind: VerdictAccept, Conn: c}
-}
-
-// withISS has the initial sequence number of the subflow t, if it is the first
-// one to have that tuple, changed by f.
-func withISS(cfg *mpconn.Config, t tuple, f func(seq.SSN) seq.SSN) {
-	fresh := cfg.ISS
-	cfg.ISS = func(now mono.Time, local, remote netip.AddrPort) (seq.SSN, uint32) {
-		iss, offset := fresh(now, local, remote)
-		if f != nil && local == t.local && remote == t.remote {
-			iss, f = f(iss), nil
-		}
-		return iss, offset
-	}
 }

@@ -110,10 +110,15 @@ func (h *Host) count(m MIB) { h.counters.MIB[m]++ }
 
 // tally is what a connection has counted and its host has not yet taken over.
 type tally struct {
-	mib   [NumMIBs]uint32
-	any   bool
+	mib   []mibCount
 	drops reason.Drops // of the connection, that the host has taken over
-	seen  seen
+	seen  *seen        // nil = nothing
+}
+
+// mibCount is what is to be added to a counter.
+type mibCount struct {
+	m MIB
+	n uint32
 }
 
 // seen are totals that were counted already.
@@ -126,8 +131,15 @@ type seen struct {
 
 func (t *tally) add(m MIB, n uint64) {
 	if n > 0 {
-		t.mib[m] += uint32(n)
-		t.any = true
+		t.mib = append(t.mib, mibCount{m, uint32(n)})
+	}
+}
+
+// Trim gives up memory that is not in use; see mpconn.Conn.Trim.
+func (c *Conn) Trim() {
+	c.Conn.Trim()
+	if len(c.tally.mib) == 0 {
+		c.tally.mib = nil
 	}
 }
 
@@ -142,13 +154,10 @@ func (h *Host) takeOver(c *Conn) {
 			c.tally.drops[d] = n
 		}
 	}
-	if !c.tally.any {
-		return
+	for _, n := range c.tally.mib {
+		h.counters.MIB[n.m] += uint64(n.n)
 	}
-	for m := range c.tally.mib {
-		h.counters.MIB[m] += uint64(c.tally.mib[m])
-	}
-	c.tally.mib, c.tally.any = [NumMIBs]uint32{}, false
+	c.tally.mib = c.tally.mib[:0]
 }
 
 // HandleSegment takes a segment that arrived on subflow id.
@@ -223,25 +232,37 @@ func (t *tally) sent(o *wire.Options) {
 
 // totals counts what the totals of the connection show that is new.
 func (t *tally) totals(s *mpconn.Stats) {
-	if s.BytesReinjected != t.seen.reinjected {
-		t.seen.reinjected = s.BytesReinjected
+	now := seen{
+		reinjected: s.BytesReinjected, checksums: s.ChecksumErrors,
+		joins: s.JoinsAnswered, announcements: s.Announcements, oddities: s.Oddities,
+	}
+	if len(s.Drops) > 0 {
+		now.mapping, now.dataWindow = s.Drops[reason.DropMapping], s.Drops[reason.DropDataWindow]
+	}
+	if t.seen == nil {
+		if now == (seen{}) {
+			return // as it mostly is
+		}
+		t.seen = &seen{}
+	}
+	old := t.seen
+	if now == *old {
+		return
+	}
+	if now.reinjected != old.reinjected {
 		t.add(MIBMPTCPRetrans, 1)
 	}
-	t.count(MIBDataCsumErr, s.ChecksumErrors, &t.seen.checksums)
-	if len(s.Drops) > 0 {
-		t.count(MIBDSSNotMatching, s.Drops[reason.DropMapping], &t.seen.mapping)
-		t.count(MIBNoDSSInWindow, s.Drops[reason.DropDataWindow], &t.seen.dataWindow)
-	}
-	t.count(MIBMPJoinSynAckRx, s.JoinsAnswered, &t.seen.joins)
-	t.count(MIBAddAddr, s.Announcements, &t.seen.announcements)
-	if s.Oddities != t.seen.oddities {
-		t.oddities(&s.Oddities)
-	}
+	t.add(MIBDataCsumErr, now.checksums-old.checksums)
+	t.add(MIBDSSNotMatching, now.mapping-old.mapping)
+	t.add(MIBNoDSSInWindow, now.dataWindow-old.dataWindow)
+	t.add(MIBMPJoinSynAckRx, now.joins-old.joins)
+	t.add(MIBAddAddr, now.announcements-old.announcements)
+	t.oddities(&now.oddities, &old.oddities)
+	*old = now
 }
 
 // oddities counts what is new among them.
-func (t *tally) oddities(o *mpconn.Oddities) {
-	seen := &t.seen.oddities
+func (t *tally) oddities(o, seen *mpconn.Oddities) {
 	t.add(MIBOFOQueue, o.OutOfOrder-seen.OutOfOrder)
 	t.add(MIBOFOQueueTail, o.OutOfOrderTail-seen.OutOfOrderTail)
 	t.add(MIBDuplicateData, o.Duplicates-seen.Duplicates)
@@ -250,13 +271,6 @@ func (t *tally) oddities(o *mpconn.Oddities) {
 	t.add(MIBAddAddrDrop, o.AddrsRefused-seen.AddrsRefused)
 	t.add(MIBFallbackFailed, o.FallbacksFailed-seen.FallbacksFailed)
 	t.add(MIBDSSCorruptionReset, o.ChecksumResets-seen.ChecksumResets)
-	*seen = *o
-}
-
-// count adds what a total has grown by since it was seen.
-func (t *tally) count(m MIB, total uint64, seen *uint64) {
-	t.add(m, total-*seen)
-	*seen = total
 }
 
 // fallbackMIB are the counters of the reasons to fall back that have one.

@@ -73,7 +73,7 @@ func (h *Host) follow(now mono.Time, c *Conn, e mpconn.Event) (accepted *Listene
 		h.Feed(now, c, flowEvent(pathmgr.SubflowLost, e))
 	case mpconn.EventTimeWait:
 		h.tuples.unbind(t, c, e.ID)
-		h.timeWait.add(now, t, e.TimeWait)
+		h.timeWait.add(now, t, *e.TimeWait)
 	case mpconn.EventPriority:
 		h.Feed(now, c, flowEvent(pathmgr.PriorityChanged, e))
 	case mpconn.EventAddrAnnounced:
@@ -108,19 +108,33 @@ const maxLinks = 128
 // noteLink keeps the name of a subflow's link: its address may be gone when
 // somebody asks.
 func (h *Host) noteLink(c *Conn, e mpconn.Event) {
-	if c.links == nil {
-		c.links = make(map[int]string)
-	}
-	delete(c.links, e.ID-maxLinks)
 	for _, l := range h.cfg.Locals() {
-		if l.Addr == e.Local.Addr() {
-			c.links[e.ID] = l.Link
+		if l.Addr != e.Local.Addr() {
+			continue
 		}
+		if len(c.links) == maxLinks {
+			c.links = slices.Delete(c.links, 0, 1)
+		}
+		c.links = append(c.links, link{e.ID, l.Link})
+		return
 	}
 }
 
+// link is the name of a subflow's link.
+type link struct {
+	id   int
+	name string
+}
+
 // Link returns the name of the link on which a subflow began.
-func (c *Conn) Link(id int) string { return c.links[id] }
+func (c *Conn) Link(id int) string {
+	for _, l := range c.links {
+		if l.id == id {
+			return l.name
+		}
+	}
+	return ""
+}
 
 // forgetRemote drops what the peer said of an address id.
 func (c *Conn) forgetRemote(id uint8) {

@@ -275,7 +275,7 @@ func (sc *scenario) build(t *testing.T) *rig {
 	for i, f := range families {
 		spec := linkSpec{family: f, shape: cmp.Or(sc.shape, quick), backup: i+1 == sc.backup}
 		if i+1 == sc.corrupt {
-			spec.box = corrupting(sc.toUs, 300<<10)
+			spec.box = corrupting(sc.toUs, 100<<10)
 		}
 		r.addLink(t, spec)
 	}

@@ -47,6 +47,13 @@ func (s *Set) All(yield func(Range) bool) {
 // Clear empties the set and keeps its memory.
 func (s *Set) Clear() { s.buf, s.head, s.size = s.buf[:0], 0, 0 }
 
+// Trim gives up the memory of an empty set.
+func (s *Set) Trim() {
+	if s.Len() == 0 {
+		s.buf, s.head = nil, 0
+	}
+}
+
 // Contains reports whether x is in the set.
 func (s *Set) Contains(x uint64) bool {
 	r, ok := s.Next(x)

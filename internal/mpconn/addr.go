@@ -15,7 +15,6 @@ type addresses struct {
 	locals   []netip.Addr // index = address id; the initial one is 0
 	remotes  []remoteAddr // of the peer; the first is that of the first subflow, until withdrawn
 	removed  []netip.Addr // withdrawn by the peer: not to be joined, bounded
-	limit    int          // of remotes, besides the first
 	nextNew  mono.Time    // when, at an even rate, the next new address is due
 	announce []announcement
 	pause    mono.Time // until when announcements wait for the echo of the last one
@@ -57,10 +56,9 @@ const (
 	announceTimeout = time.Second
 )
 
-func (a *addresses) init(cfg *Config) {
-	a.locals, a.initialPort = append(a.locals, cfg.Local.Addr()), cfg.Local.Port()
-	a.remotes = append(a.remotes, remoteAddr{addr: cfg.Remote, observed: true})
-	a.limit = cfg.MaxRemotes
+func (a *addresses) init(local, remote netip.AddrPort) {
+	a.locals, a.initialPort = append(a.locals, local.Addr()), local.Port()
+	a.remotes = append(a.remotes, remoteAddr{addr: remote, observed: true})
 }
 
 // localID returns the id of a local address, giving it one if need be. It
@@ -90,7 +88,7 @@ func (c *Conn) Announce(_ mono.Time, ap netip.AddrPort) bool {
 	}
 	id, ok := c.addrs.localID(ap.Addr())
 	a := announcement{id: id, addr: ap.Addr(), port: ap.Port(), due: true}
-	if a.port == c.cfg.Local.Port() || a.addr.Is6() && !c.cfg.Subflow.NoTimestamps {
+	if a.port == c.local.Port() || a.addr.Is6() && !c.cfg.Subflow.NoTimestamps {
 		// An IPv6 address with port takes 30 bytes, which timestamps leave
 		// no room for.
 		a.port = 0

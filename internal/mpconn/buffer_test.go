@@ -3,11 +3,13 @@ package mpconn
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/wire"
 	"github.com/gomptcp/gomptcp/scheduler"
 )
@@ -259,4 +261,81 @@ func TestTuningMeetsJoin(t *testing.T) {
 			return l.b.read == 300_000
 		})
 	}
+}
+
+// linuxEdge is the right edge of the data window as Linux sees it: the DATA_ACK of
+// a segment and the window that its subflow goes by, which is not made smaller
+// by a segment that neither acknowledges nor sends anything new.
+type linuxEdge struct {
+	shift uint8
+	flows map[netip.AddrPort]*linuxWindow
+}
+
+type linuxWindow struct {
+	ack, seq uint32
+	wnd      uint16
+}
+
+// take returns the edge after a segment; 0 = it has none.
+func (x *linuxEdge) take(s *wire.Segment) uint64 {
+	if s.Has&wire.OptWScale != 0 {
+		x.shift = s.WScale
+	}
+	if s.Flags&(wire.SYN|wire.RST) != 0 {
+		return 0
+	}
+	w := x.flows[s.Src]
+	if w == nil {
+		w = &linuxWindow{ack: uint32(s.Ack) - 1}
+		x.flows[s.Src] = w
+	}
+	if int32(uint32(s.Ack)-w.ack) > 0 || int32(uint32(s.Seq)-w.seq) > 0 ||
+		uint32(s.Seq) == w.seq && (s.Wnd > w.wnd || s.Wnd == 0) {
+		w.seq, w.wnd = uint32(s.Seq), s.Wnd
+	}
+	if int32(uint32(s.Ack)-w.ack) > 0 {
+		w.ack = uint32(s.Ack)
+	}
+	if s.Has&wire.OptDSS == 0 || s.DSS.Flags&wire.DSSAck == 0 {
+		return 0
+	}
+	return s.DSS.Ack + uint64(w.wnd)<<x.shift
+}
+
+// Linux takes the DATA_ACK of a duplicate ACK and not its smaller window. What
+// it may send then must still be accepted, also when the window shrinks because
+// of what another subflow brings. Guard: advertise keeps the window of such a
+// segment, and putDataAck acknowledges less.
+func TestDuplicateACKsDoNotWidenTheWindow(t *testing.T) {
+	l := newLab(t, 5, 2)
+	l.b.cfg.ReadBuffer = 200_000
+	l.connect()
+	l.prove()
+	l.join(1)
+	l.run("join", time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 && l.b.count(EventSubflowUp) == 2 })
+	l.paths[1].delay = 40 * time.Millisecond // what it brings is behind what the other has lost
+	l.paths[0].loss, l.paths[1].reorder, l.paths[1].duplicate = 0.05, 0.05, 0.05
+	x := linuxEdge{flows: make(map[netip.AddrPort]*linuxWindow)}
+	seen, duplicates := 0, 0
+	look := func() {
+		for ; seen < len(l.b.sent); seen++ {
+			s := &l.b.sent[seen]
+			if edge := x.take(s); edge != 0 {
+				require.LessOrEqual(t, edge, uint64(l.b.conn.rcv.dsn(l.b.conn.rcv.adv)), "%v", s)
+			}
+			if seen > 0 && s.Ack == l.b.sent[seen-1].Ack {
+				duplicates++
+			}
+		}
+	}
+	for l.b.read < 3_000_000 {
+		l.a.write(400_000)
+		for range 20 {
+			l.idle(3 * time.Millisecond)
+			look()
+		}
+		l.b.readAll()
+	}
+	require.Greater(t, duplicates, 20)
+	require.Zero(t, l.b.conn.Info().Stats.Drops[reason.DropDataWindow])
 }

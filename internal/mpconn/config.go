@@ -14,24 +14,14 @@ import (
 	"github.com/gomptcp/gomptcp/scheduler"
 )
 
-// Config is what a connection is made from. The host fills in the functions
-// and the key; the rest is the user's choice. It is not changed or kept by
-// reference after the constructor returns.
+// Config is what a connection is made from. It is not kept.
 type Config struct {
 	Local, Remote netip.AddrPort // of the first subflow
 
-	Plain           bool            // plain TCP: no option is sent, a peer's is ignored
-	PlainWhy        reason.Fallback // what Fallback then says; 0 = FallbackRequested
-	Checksum        bool            // ask for DSS checksums (flag A)
-	DenyJoinInitial bool            // ask the peer not to join our initial address (flag C)
-
-	// RequireMPTCP refuses every fallback after the handshake: the connection,
-	// or the subflow whose checksum failed, ends instead. A handshake that comes
-	// out as plain TCP is the driver's to refuse (EventFallback).
-	RequireMPTCP bool
-	// FastCloseByACK has Abort say MP_FASTCLOSE on an ACK that the peer must
-	// answer (RFC 8684, Section 3.5, option A), not on RSTs only.
-	FastCloseByACK bool
+	Plain     bool                  // plain TCP: no option is sent, a peer's is ignored
+	PlainWhy  reason.Fallback       // what Fallback then says; 0 = FallbackRequested
+	FlowSize  int64                 // how many bytes the user will write in all; 0 = unknown
+	ChangeISS func(seq.SSN) seq.SSN // of the first subflow; nil = as Settings.ISS says
 
 	// FastOpen is the part in TCP Fast Open (RFC 7413), of the first subflow.
 	FastOpen subflow.FastOpen
@@ -41,13 +31,33 @@ type Config struct {
 	// Key is the local key. The host has made sure that its token is unique.
 	Key key.Key
 
-	// Subflow holds the knobs of every subflow; addresses, sequence numbers,
-	// sizes and room are filled in here.
-	Subflow subflow.Config
+	// SYNsWithMPTCP is how many SYNs carry MP_CAPABLE before plain ones are
+	// tried; 0 = 3.
+	SYNsWithMPTCP int
 
-	Scheduler scheduler.Factory
-	// FlowSize is how many bytes the user will write in all; 0 = unknown.
-	FlowSize   int64
+	// Settings are not changed, and kept: any number of connections may share them.
+	*Settings
+}
+
+// Settings are what a connection has in common with others. The host fills in the
+// functions; the rest is the user's choice.
+type Settings struct {
+	Checksum        bool // ask for DSS checksums (flag A)
+	DenyJoinInitial bool // ask the peer not to join our initial address (flag C)
+
+	// RequireMPTCP refuses every fallback after the handshake: the connection,
+	// or the subflow whose checksum failed, ends instead. A handshake that comes
+	// out as plain TCP is the driver's to refuse (EventFallback).
+	RequireMPTCP bool
+	// FastCloseByACK has Abort say MP_FASTCLOSE on an ACK that the peer must
+	// answer (RFC 8684, Section 3.5, option A), not on RSTs only.
+	FastCloseByACK bool
+
+	// Subflow holds the knobs of every subflow. A MaxWindow of 0 is what
+	// ReadBuffer needs.
+	Subflow subflow.Knobs
+
+	Scheduler  scheduler.Factory
 	Congestion cc.Factory
 	Alloc      stream.Allocator
 
@@ -83,9 +93,8 @@ type Config struct {
 	// CloseTimeout bounds the wait for the peer's DATA_FIN after Close, and
 	// for the end of the subflows; 0 = 60 s.
 	CloseTimeout time.Duration
-	// SYNsWithMPTCP is how many SYNs carry MP_CAPABLE before plain ones are
-	// tried; 0 = 3.
-	SYNsWithMPTCP int
+
+	knobs *subflow.Knobs // of subflows, every default filled in; nil = of nothing here
 }
 
 const (
@@ -97,9 +106,13 @@ const (
 	defaultSYNsWithMPTCP = 3
 )
 
-// withDefaults returns the configuration with every zero replaced.
-func (cfg *Config) withDefaults() Config {
-	out := *cfg
+// Complete returns s with every zero that stands for a default replaced: s itself
+// if it came from here.
+func (s *Settings) Complete() *Settings {
+	if s.knobs != nil {
+		return s
+	}
+	out := *s
 	orInt := func(p *int, d int) {
 		if *p <= 0 {
 			*p = d
@@ -108,7 +121,6 @@ func (cfg *Config) withDefaults() Config {
 	orInt(&out.MaxBuffer, defaultMaxBuffer)
 	orInt(&out.MaxSubflows, defaultMaxSubflows)
 	orInt(&out.MaxRemotes, defaultMaxRemotes)
-	orInt(&out.SYNsWithMPTCP, defaultSYNsWithMPTCP)
 	if out.OrphanTimeout == 0 {
 		out.OrphanTimeout = defaultOrphanTimeout
 	}
@@ -122,5 +134,6 @@ func (cfg *Config) withDefaults() Config {
 			out.Subflow.MaxWindow = out.MaxBuffer
 		}
 	}
-	return out
+	out.knobs = out.Subflow.Complete()
+	return &out
 }

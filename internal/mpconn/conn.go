@@ -2,6 +2,7 @@ package mpconn
 
 import (
 	"cmp"
+	"net/netip"
 
 	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/interval"
@@ -28,13 +29,17 @@ const (
 // recvdata (in), dataack (acknowledgments and windows), addr, prio (options
 // about paths), close, fastclose, fallback, fail (ends), poll and timers (driving).
 type Conn struct {
-	cfg    Config
-	active bool
+	cfg           *Settings      // complete
+	knobs         *subflow.Knobs // complete; of subflows to come
+	local, remote netip.AddrPort // of the first subflow
+	active        bool
+	offers        int // SYNs with MP_CAPABLE
 
 	mode      mode
 	fallback  reason.Fallback
 	connected bool // first subflow's handshake done
-	joinable  bool // MPTCP was proven in both directions: no fallback, joins allowed
+	joinable  bool // MPTCP was proven in both directions: joins allowed
+	added     bool // a further subflow has come up: no fallback for lost options
 	checksum  bool // DSS checksums are in use
 	held      bool // the SYN waits for data that could go along with it
 	over      bool // EventClosed was emitted
@@ -49,8 +54,8 @@ type Conn struct {
 	localToken, remoteToken key.Token
 	denyInitial             bool // the peer's flag C
 
-	opened subflow.FastOpened // kept of a first flow that is gone
-	proofs int                // how often proof was asked for
+	opened *subflow.FastOpened // kept of a first flow that is gone
+	proofs int                 // how often proof was asked for
 
 	flows  []*flow       // live ones in order of id
 	nextID int           // ids only grow
@@ -71,7 +76,7 @@ type Conn struct {
 	group      cc.Group
 	sharedSeen uint64         // version of what group found out about bottlenecks, told last
 	view       scheduler.View // reused by every pick
-	viewFlows  []*flow        // the flow behind each entry of view
+	viewFlows  []*flow        // the flow behind each entry of view, which is up to date with flow.shown
 
 	timers  timerTable
 	backoff int // of DataRexmit
@@ -135,20 +140,24 @@ func (r *recvSide) ack() uint64 {
 
 // newConn returns what both roles share.
 func newConn(cfg *Config, active bool) *Conn {
-	c := &Conn{cfg: cfg.withDefaults(), active: active}
+	c := &Conn{cfg: cfg.Complete(), active: active, local: cfg.Local, remote: cfg.Remote}
+	c.knobs, c.offers = c.cfg.knobs, cfg.SYNsWithMPTCP
+	if c.offers <= 0 {
+		c.offers = defaultSYNsWithMPTCP
+	}
 	c.snd.q = stream.NewSendQ(c.cfg.Alloc, 0)
 	c.rcv.q = stream.NewRecvQ(0)
 	c.snd.buffer, c.rcv.buffer = c.newBuffer(c.cfg.WriteBuffer), c.newBuffer(c.cfg.ReadBuffer)
 	c.rcv.adv = uint64(c.rcv.buffer.limit)
-	c.sched, c.flowSize = c.cfg.Scheduler(), c.cfg.FlowSize
+	c.sched, c.flowSize = c.cfg.Scheduler(), cfg.FlowSize
 	c.view.Holders = c.holders
 	c.group = c.cfg.Congestion()
-	c.addrs.init(&c.cfg)
-	if c.cfg.Plain {
-		c.mode, c.fallback = modePlain, cmp.Or(c.cfg.PlainWhy, reason.FallbackRequested)
+	c.addrs.init(cfg.Local, cfg.Remote)
+	if cfg.Plain {
+		c.mode, c.fallback = modePlain, cmp.Or(cfg.PlainWhy, reason.FallbackRequested)
 		c.snd.edge = noEdge
 	} else {
-		c.localKey = c.cfg.Key
+		c.localKey = cfg.Key
 		c.localToken = c.localKey.Token()
 		c.snd.setIDSN(c.localKey.IDSN())
 	}
@@ -159,7 +168,7 @@ func newConn(cfg *Config, active bool) *Conn {
 func Dial(now mono.Time, cfg *Config) *Conn {
 	c := newConn(cfg, true)
 	f := c.addFlow(flowArgs{local: cfg.Local, remote: cfg.Remote})
-	f.tcp = subflow.Open(now, c.flowConfig(now, f), f.ctl)
+	f.tcp = subflow.Open(now, c.firstConfig(now, f, cfg), f.ctl)
 	c.held = cfg.Hold
 	c.emitFlow(EventSubflowOpened, f, Event{})
 	return c
@@ -171,12 +180,14 @@ func Accept(now mono.Time, cfg *Config, syn *wire.Segment) *Conn {
 	c := newConn(cfg, false)
 	f := c.addFlow(flowArgs{local: cfg.Local, remote: cfg.Remote})
 	c.acceptCapable(syn)
-	f.tcp = subflow.Accept(now, c.flowConfig(now, f), f.ctl, syn)
+	f.tcp = subflow.Accept(now, c.firstConfig(now, f, cfg), f.ctl, syn)
 	if c.mode != modePlain {
 		c.snd.edge = uint64(syn.Wnd)
 	}
 	c.emitFlow(EventSubflowOpened, f, Event{})
-	c.takeSYNData(f)
+	if cfg.FastOpen.Take {
+		c.takeSYNData(f)
+	}
 	return c
 }
 

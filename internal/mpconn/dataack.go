@@ -76,9 +76,22 @@ func (c *Conn) dataAcked(ack uint64) {
 //
 // RFC 8684, Section 3.3.2: a DSN of 8 bytes "MUST" be answered by a DATA_ACK
 // of 8; sending 8 always satisfies it.
-func (c *Conn) putDataAck(seg *wire.Segment) {
+//
+// The segment's window counts from there and must not lead beyond what is
+// accepted: where the subflow kept an older, larger one, less is acknowledged,
+// or at the end of the stream, which must be, less offered.
+func (c *Conn) putDataAck(f *flow, seg *wire.Segment) {
+	ack, next := c.rcv.ack(), c.rcv.q.Next()
+	switch over := int64(next) + int64(f.tcp.OwnWindow(seg)) - int64(max(c.rcv.adv, next)); {
+	case over <= 0:
+	case c.rcv.eof():
+		f.tcp.OfferLess(seg, int(over))
+	default:
+		ack -= uint64(over)
+	}
+	f.told = c.rcv.adv
 	seg.Has |= wire.OptDSS
-	seg.DSS = wire.DSS{Flags: wire.DSSAck | wire.DSSAck8, Ack: uint64(c.rcv.dsn(c.rcv.ack()))}
+	seg.DSS = wire.DSS{Flags: wire.DSSAck | wire.DSSAck8, Ack: uint64(c.rcv.dsn(ack))}
 }
 
 // window returns the bytes to advertise from the DATA_ACK on and moves the

@@ -62,8 +62,8 @@ type Event struct {
 	Transient     bool         // MP_TCPRST said that the path may be tried again
 	Fallback      reason.Fallback
 	Limit         reason.Limit
-	TimeWait      subflow.TimeWait
-	Group         []int // ids of subflows
+	TimeWait      *subflow.TimeWait // nil but for EventTimeWait
+	Group         []int             // ids of subflows
 }
 
 // HasEvents reports whether PollEvent has something to give.

@@ -38,19 +38,21 @@ const (
 // contiguous, "the receiver MUST close the subflow with a RST with MP_FAIL."
 func (c *Conn) checksumFailed(now mono.Time, f *flow, m *mapping) {
 	c.stats.ChecksumErrors++
-	f.fail.dsn, f.fail.noticed = c.rcv.dsn(m.data), true
+	fail := &f.inTrouble().fail
+	fail.dsn, fail.noticed = c.rcv.dsn(m.data), true
 	if !c.canRevert(f) {
 		c.failByReset(now, f)
 		return
 	}
 	c.stopJoins(now, f)
-	f.fail.due, f.fail.waiting = true, true
+	fail.due, fail.waiting = true, true
 }
 
 // failByReset closes a subflow with a RST that carries MP_FAIL.
 func (c *Conn) failByReset(now mono.Time, f *flow) {
-	f.fail.onReset, f.fail.waiting, f.fail.due, f.fail.retry = true, false, false, 0
-	if f.fail.noticed {
+	fail := &f.inTrouble().fail
+	fail.onReset, fail.waiting, fail.due, fail.retry = true, false, false, 0
+	if fail.noticed {
 		c.stats.ChecksumResets++
 	}
 	c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
@@ -72,7 +74,7 @@ func (c *Conn) handleFail(now mono.Time, f *flow, seg *wire.Segment) {
 		c.drop(reason.DropBadAck)
 		return
 	}
-	f.fail.dsn = c.rcv.dsn(c.rcv.ack())
+	f.inTrouble().fail.dsn = c.rcv.dsn(c.rcv.ack())
 	if !c.canRevert(f) {
 		c.failByReset(now, f)
 		c.resend(uint64(at), c.snd.nxt, f)
@@ -102,8 +104,9 @@ func (c *Conn) handleFailReset(f *flow, seg *wire.Segment) {
 // before was lost.
 func (f *flow) answerFail() {
 	if !f.fail.noticed && f.fail.tries < maxFails {
-		f.fail.tries++
-		f.fail.due = true
+		fail := &f.inTrouble().fail
+		fail.tries++
+		fail.due = true
 	}
 }
 
@@ -185,7 +188,7 @@ func (c *Conn) pollFail(now mono.Time, seg *wire.Segment) bool {
 		if f.fail.waiting {
 			f.fail.retry = now.Add(f.failInterval())
 			f.fail.tries++
-			c.putDataAck(seg)
+			c.putDataAck(f, seg)
 		} else {
 			c.putInfinite(f, seg)
 			seg.DSS.Flags &^= wire.DSSDSN8

@@ -44,7 +44,7 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 	inLine := c.sendsInLine(f) && c.receivesInLine(f)
 	if why != reason.FallbackChecksum && why != reason.FallbackInfinite {
 		// The peer is taken to have been plain TCP from the start.
-		inLine = inLine && c.nextID == 1 && delta == 0 && c.stats.BytesReinjected == 0
+		inLine = inLine && !c.added && delta == 0 && c.stats.BytesReinjected == 0
 	}
 	if c.cfg.RequireMPTCP {
 		c.fallback = why
@@ -59,10 +59,13 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 		c.abort(now, reason.CloseLocalReset)
 		return
 	}
+	c.stopJoins(now, f)
 	f.startInfinite(c)
 	c.startPlain(why)
 	f.infiniteDelta = delta
-	f.fail.waiting, f.fail.due, f.fail.retry = false, false, 0
+	if f.fail != (failure{}) {
+		f.fail.waiting, f.fail.due, f.fail.retry = false, false, 0
+	}
 	f.tcp.SetRoom(subflow.Room{Data: roomData}) // for the infinite mapping
 	if c.rcv.hasFin && !c.rcv.eof() {
 		c.rcv.hasFin = false // the subflow's FIN tells the end
@@ -78,6 +81,14 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 	c.flowAcked(f)
 	c.snd.idle = false
 }
+
+// mayFallBack reports whether lost options make the connection plain TCP.
+//
+// RFC 8684, Section 3.7: "before any additional subflows are added, the
+// implementation MUST drop out of MPTCP mode and fall back to regular TCP." A join
+// that is under way does not count, lest one side fall back and the other go on
+// with MPTCP, unless the peer may have had its third ACK already.
+func (c *Conn) mayFallBack(f *flow) bool { return !c.added && f.join == nil && c.onlyPath(f) }
 
 // heldFrom returns the subflow offset of the first byte not delivered.
 func (f *flow) heldFrom() uint64 {
@@ -113,7 +124,7 @@ func (c *Conn) checkProof(now mono.Time, f *flow, seg *wire.Segment) {
 		return
 	}
 	switch {
-	case c.nextID == 1:
+	case c.mayFallBack(f):
 		// RFC 8684, Section 3.7: data on the first subflow acknowledged
 		// without a DATA_ACK means that the peer has fallen back.
 		c.fallBack(now, f, reason.FallbackNoDataACK)
@@ -166,7 +177,7 @@ func (c *Conn) unmapped(now mono.Time, f *flow) {
 	}
 	c.stats.Drops.Count(reason.DropUnmapped)
 	if !f.stuck.until.Set() || f.stuck.off != f.heldFrom() {
-		f.stuck = stuck{f.heldFrom(), now.Add(unmappedTimeout)}
+		f.inTrouble().stuck = stuck{f.heldFrom(), now.Add(unmappedTimeout)}
 	}
 	// RFC 8684, Section 3.3.1: a mapping may yet come; after a receive window
 	// of data without one, the subflow SHOULD be reset. Section 3.7: with the
@@ -200,7 +211,6 @@ func (c *Conn) infiniteMapping(now mono.Time, f *flow, d *wire.DSS) {
 	if f.fail.waiting {
 		why = reason.FallbackChecksum
 	}
-	c.stopJoins(now, f)
 	c.fallBack(now, f, why)
 }
 
@@ -221,7 +231,7 @@ type infinite struct {
 func (f *flow) startInfinite(c *Conn) {
 	from := min(c.snd.una, c.snd.nxt)
 	off := f.tcp.Pushed() - min(c.snd.nxt-from, f.tcp.Pushed())
-	f.infinite = infinite{mapping: mapping{off: off, data: from}, due: true, summed: c.checksum}
+	f.inTrouble().infinite = infinite{mapping: mapping{off: off, data: from}, due: true, summed: c.checksum}
 }
 
 // covers reports whether a segment with the range r carries the infinite

@@ -64,7 +64,10 @@ func (c *Conn) FastOpened() subflow.FastOpened {
 			return f.tcp.FastOpened()
 		}
 	}
-	return c.opened
+	if c.opened == nil {
+		return subflow.FastOpened{}
+	}
+	return *c.opened
 }
 
 // offerSYNData tells a flow that is about to send its SYN what could go along.
@@ -133,9 +136,6 @@ func (c *Conn) askProof(now mono.Time) {
 // cookie. The connection is usable from here on; whether it is MPTCP shows with
 // the third ACK.
 func (c *Conn) takeSYNData(f *flow) {
-	if !c.cfg.FastOpen.Take {
-		return
-	}
 	var d subflow.Data
 	for f.tcp.NextData(&d) {
 		for _, v := range d.Views {

@@ -58,21 +58,40 @@ type flow struct {
 	in            mappings     // received and not used up
 	held          []piece      // in-order payload that waits for its mapping
 	got           uint64       // subflow offset behind the last byte taken
-	infinite      infinite     // our infinite mapping, after a fallback
 	infiniteDelta uint64       // after a fallback: data offset minus subflow offset of what comes
 	verifiedTo    uint64       // subflow offset up to which checksums held
-	fail          failure
-	probe         probe
-	silence       silence
-	stuck         stuck
-	signals       int       // ACKs in a row that were sent for an option's sake only
-	quiet         mono.Time // when the next such is allowed after too many
+	signals       int          // ACKs in a row that were sent for an option's sake only
+	quiet         mono.Time    // when the next such is allowed after too many
 	// [run, runEnd) is the last range of data offsets that was bound to this
 	// flow without a break.
 	run, runEnd uint64
 	tsOffset    uint32        // of our timestamps
 	echoRTT     time.Duration // least round trip that timestamps showed in this round; 0 = none
 	reinjected  uint64        // bytes sent here that another flow carried first
+	shown       uint64        // the subflow's moves that the scheduler's view has
+	offered     int           // the window that the subflow was told last
+
+	*trouble // read it as it is, and change that of inTrouble
+}
+
+// trouble is the state of what rarely happens to a flow.
+type trouble struct {
+	infinite infinite // our infinite mapping, after a fallback
+	fail     failure
+	probe    probe
+	silence  silence
+	stuck    stuck
+}
+
+// noTrouble is that of flows to which nothing has happened. Nobody changes it.
+var noTrouble trouble
+
+// inTrouble returns the flow's trouble, to be changed.
+func (f *flow) inTrouble() *trouble {
+	if f.trouble == &noTrouble {
+		f.trouble = &trouble{}
+	}
+	return f.trouble
 }
 
 // piece is a run of received payload; owner is released with it.
@@ -94,6 +113,7 @@ type flowArgs struct {
 func (c *Conn) addFlow(a flowArgs) *flow {
 	f := &flow{
 		id:          c.nextID,
+		trouble:     &noTrouble,
 		join:        a.join,
 		remoteID:    a.remoteID,
 		localID:     a.localID,
@@ -107,9 +127,7 @@ func (c *Conn) addFlow(a flowArgs) *flow {
 	mss := c.pathMSS(a.local.Addr(), a.remote.Addr())
 	f.ctl = c.group.Add(cc.Params{MSS: mss, InitialWindow: float64(c.cfg.Subflow.InitialWindow * mss), InitialSsthresh: float64(c.cfg.Subflow.InitialSsthresh)})
 	c.flows = append(c.flows, f)
-	if a.join == nil {
-		c.cfg.Local, c.cfg.Remote = a.local, a.remote
-	} else {
+	if a.join != nil {
 		a.join.local, a.join.remote = a.local, a.remote
 	}
 	return f
@@ -121,10 +139,9 @@ func (c *Conn) pathMSS(local, remote netip.Addr) int {
 	return max(mtu-20-12-roomData, 100)
 }
 
-// flowConfig fills the template for one subflow.
+// flowConfig returns what a subflow is made from.
 func (c *Conn) flowConfig(now mono.Time, f *flow) subflow.Config {
-	cfg := c.cfg.Subflow
-	cfg.Local, cfg.Remote = c.cfg.Local, c.cfg.Remote
+	cfg := subflow.Config{Local: c.local, Remote: c.remote, Knobs: c.knobs}
 	if f.join != nil {
 		cfg.Local, cfg.Remote = f.join.local, f.join.remote
 	}
@@ -132,12 +149,19 @@ func (c *Conn) flowConfig(now mono.Time, f *flow) subflow.Config {
 	f.tsOffset = cfg.TSOffset
 	cfg.MTU, cfg.SegmentMax = c.cfg.Path(cfg.Local.Addr(), cfg.Remote.Addr())
 	cfg.Room = c.roomFor(f)
-	if u, ok := c.group.(cc.ECNUser); ok && u.ECN() != cc.ECNAsSet {
-		cfg.ECN, cfg.ExactECN = true, u.ECN() == cc.ECNExact
+	if u, ok := c.group.(cc.ECNUser); ok {
+		cfg.Marks = u.ECN()
 	}
-	if cfg.FastOpen = (subflow.FastOpen{}); f.join == nil {
-		cfg.FastOpen = c.cfg.FastOpen
+	return cfg
+}
+
+// firstConfig returns what the first subflow is made from.
+func (c *Conn) firstConfig(now mono.Time, f *flow, first *Config) subflow.Config {
+	cfg := c.flowConfig(now, f)
+	if first.ChangeISS != nil {
+		cfg.ISS = first.ChangeISS(cfg.ISS)
 	}
+	cfg.FastOpen = first.FastOpen
 	return cfg
 }
 
@@ -170,9 +194,12 @@ func (c *Conn) flowEvent(now mono.Time, f *flow, e subflow.Event) {
 		if f.stale {
 			c.stats.Recovered++
 		}
-		f.stale, f.silence = false, silence{}
+		f.stale = false
+		if f.silence != (silence{}) {
+			f.silence = silence{}
+		}
 	case subflow.EventTimeWait:
-		c.removeFlow(now, f, reason.CloseDone, &e.TimeWait)
+		c.removeFlow(now, f, reason.CloseDone, e.TimeWait)
 	case subflow.EventClosed:
 		why := e.Close
 		if f.failed != reason.CloseNone {
@@ -185,6 +212,7 @@ func (c *Conn) flowEvent(now mono.Time, f *flow, e subflow.Event) {
 // flowUp lets a flow carry data.
 func (c *Conn) flowUp(now mono.Time, f *flow) {
 	f.phase = phaseUp
+	c.added = c.added || f.join != nil
 	f.tcp.SetRoom(c.roomFor(f))
 	c.synDataAcked(now, f)
 	c.snd.idle = false
@@ -210,7 +238,8 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 	}
 	c.remember(f, why)
 	if f.id == 0 {
-		c.opened = f.tcp.FastOpened()
+		o := f.tcp.FastOpened()
+		c.opened = &o
 	}
 	wasUp := f.phase == phaseUp
 	useless := wasUp && why != reason.CloseCommand && c.cfg.OrphanTimeout >= 0 &&
@@ -238,7 +267,7 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 	}
 	c.emitFlow(EventSubflowLost, f, Event{Close: why, Reset: f.peerReset, Transient: f.peerTransient})
 	if tw != nil {
-		c.emitFlow(EventTimeWait, f, Event{TimeWait: *tw})
+		c.emitFlow(EventTimeWait, f, Event{TimeWait: tw})
 	}
 	c.snd.idle = false
 	switch {

@@ -112,12 +112,12 @@ func (l *lab) newEnd(name string, host byte, k key.Key, salt byte) *end {
 	iss := seq.SSN(0xfffff000 + uint32(host))
 	return &end{
 		lab: l, name: name, host: host, salt: salt, tuples: map[[2]netip.AddrPort]int{},
-		cfg: Config{
-			Key: k, Scheduler: sched, Congestion: cc.Factory(control), Alloc: stream.Heap{},
+		cfg: Config{Key: k, Settings: &Settings{
+			Scheduler: sched, Congestion: cc.Factory(control), Alloc: stream.Heap{},
 			Path: func(_, _ netip.Addr) (int, int) { return 1480, 0 },
 			ISS:  func(mono.Time, netip.AddrPort, netip.AddrPort) (seq.SSN, uint32) { iss += 1 << 20; return iss, 7 },
 			Rand: l.rng.Uint64,
-		},
+		}},
 	}
 }
 

@@ -62,7 +62,7 @@ func (c *Conn) limitOf(remote netip.AddrPort) reason.Limit {
 		return reason.LimitState
 	case len(c.flows) >= c.cfg.MaxSubflows:
 		return reason.LimitSubflows
-	case c.denyInitial && remote == c.cfg.Remote:
+	case c.denyInitial && remote == c.remote:
 		return reason.LimitDenied
 	case slices.Contains(c.addrs.removed, remote.Addr()):
 		return reason.LimitWithdrawn

@@ -221,8 +221,7 @@ func (c *Conn) releaseMappings(f *flow) {
 // once the peer's key is known: data that follows a fast open may come before.
 func (c *Conn) putMapping(f *flow, seg *wire.Segment, m *mapping) {
 	if c.mode == modeMPTCP {
-		c.putDataAck(seg)
-		f.told = c.rcv.adv
+		c.putDataAck(f, seg)
 	} else {
 		seg.Has |= wire.OptDSS
 		seg.DSS = wire.DSS{}

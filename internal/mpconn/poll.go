@@ -20,9 +20,16 @@ func (c *Conn) PollSegment(now mono.Time, seg *wire.Segment) bool {
 		c.advance(now)
 		n, window := len(c.flows), c.window()
 		for i := range n {
-			at := (c.cursor + i) % n
+			at := c.cursor + i
+			if at >= n {
+				at %= n
+			}
 			f := c.flows[at]
+			if f.tcp.Still() && window <= f.offered {
+				continue
+			}
 			f.tcp.SetReceiveWindow(window)
+			f.offered = window
 			c.offerSYNData(f)
 			if r, ok := f.tcp.PollSegment(now, seg); ok {
 				c.cursor = at
@@ -108,8 +115,7 @@ func (c *Conn) putACK(f *flow, seg *wire.Segment) {
 		f.keysSent = true
 		c.putCapable(seg, 2)
 	default:
-		c.putDataAck(seg)
-		f.told = c.rcv.adv
+		c.putDataAck(f, seg)
 	}
 }
 
@@ -141,7 +147,7 @@ func (c *Conn) pollDataFin(now mono.Time, seg *wire.Segment) bool {
 		return false
 	}
 	s.finSent, s.finAgain, s.finOn = true, false, f
-	c.putDataFin(seg)
+	c.putDataFin(f, seg)
 	c.armDataRexmit(now)
 	return true
 }

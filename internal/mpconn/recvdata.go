@@ -1,6 +1,8 @@
 package mpconn
 
 import (
+	"slices"
+
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/stream"
@@ -78,9 +80,25 @@ func (c *Conn) receive(f *flow, d *subflow.Data) {
 	f.hold(d)
 }
 
+// copyBelow is the length in bytes of the shortest run that is held in the packet
+// that brought it.
+const copyBelow = 512
+
 // hold keeps a run until its mapping, or the rest of it, is there.
 func (f *flow) hold(d *subflow.Data) {
 	off := d.Off
+	n := 0
+	for _, v := range d.Views {
+		n += len(v)
+	}
+	if n < copyBelow {
+		// A packet costs more than it carries.
+		d.Views = [][]byte{slices.Concat(d.Views...)}
+		if d.Owner != nil {
+			d.Owner.DecRef()
+			d.Owner = nil
+		}
+	}
 	for _, v := range d.Views {
 		f.held = append(f.held, piece{off: off, data: v})
 		off += uint64(len(v))

@@ -90,7 +90,7 @@ func (c *Conn) learnRemote(now mono.Time, r remoteAddr) reason.Drop {
 		}
 	}
 	switch {
-	case others >= a.limit:
+	case others >= c.cfg.MaxRemotes:
 		c.JoinStopped(netip.AddrPort{}, r.addr, reason.LimitAddresses)
 		return reason.DropLimit
 	case a.nextNew > now.Add((newAddrBurst-1)*newAddrInterval):
@@ -116,7 +116,7 @@ func (c *Conn) joinableAddr(a netip.Addr) bool {
 	case a.IsLoopback():
 		return first.IsLoopback()
 	case slices.Contains(c.addrs.locals, a) || c.cfg.OwnAddr != nil && c.cfg.OwnAddr(a):
-		return first == c.cfg.Remote.Addr()
+		return first == c.remote.Addr()
 	}
 	return true
 }
@@ -196,7 +196,7 @@ func (c *Conn) probeFlow(now mono.Time, f *flow) {
 	case f.phase != phaseUp:
 		c.abortFlow(now, f, reason.CloseAddressGone, reason.ResetUnspecified)
 	case !f.probe.due.Set():
-		f.probe = probe{after: now.Add(f.tcp.Snapshot().MinRTT / 2)}
+		f.inTrouble().probe = probe{after: now.Add(f.tcp.Snapshot().MinRTT / 2)}
 		f.sendProbe(now)
 	}
 }
@@ -228,7 +228,7 @@ func (c *Conn) retryProbes(now mono.Time) {
 func (f *flow) heard(now mono.Time) {
 	f.signals = 0
 	f.silence.answered(now, f)
-	if now >= f.probe.after {
+	if f.probe.due.Set() && now >= f.probe.after {
 		f.probe = probe{}
 	}
 }

@@ -259,7 +259,6 @@ func (c *Conn) give(now mono.Time, f *flow, lo uint64, n, room int, again bool) 
 func (c *Conn) fillView(now mono.Time, ask scheduler.Ask, lo, hi uint64) bool {
 	v, s := &c.view, &c.snd
 	v.Ask, v.Now = ask, now.Duration()
-	v.Subflows, c.viewFlows = v.Subflows[:0], c.viewFlows[:0]
 	v.Acked, v.Sent = int64(min(s.una, s.q.End())), int64(s.nxt)
 	v.First, v.Run = int64(lo), int64(hi-lo)
 	if ask == scheduler.Spare {
@@ -271,42 +270,57 @@ func (c *Conn) fillView(now mono.Time, ask scheduler.Ask, lo, hi uint64) bool {
 	v.SendBuffer, v.BufferMax = int64(s.buffer.limit), int64(s.buffer.ceiling)
 	v.FlowSize, v.Hint = c.flowSize, c.hint
 	v.Carried = 0
-	var rooms [scheduler.MaxSubflows]int
-	room := false
-	for _, f := range c.flows {
-		if n := len(c.viewFlows); f.usable() && n < len(rooms) {
-			waiting := int(hi - lo)
-			if ask == scheduler.Fresh {
-				waiting = c.snd.worth(waiting, hi, f.tcp.MSS())
-			}
-			rooms[n] = f.tcp.Room(now, waiting)
-			room = room || rooms[n] > 0
-			c.viewFlows = append(c.viewFlows, f)
-		}
-	}
-	if !room {
+	if !c.showFlows(now, lo, hi) {
 		return false // the usual answer, which must cost little
 	}
-	for i, f := range c.viewFlows {
-		if ask != scheduler.Fresh && f.out.carries(lo) {
-			v.Carried |= 1 << i
+	if ask != scheduler.Fresh {
+		for i, f := range c.viewFlows {
+			if f.out.carries(lo) {
+				v.Carried |= 1 << i
+			}
 		}
-		v.Subflows = append(v.Subflows, f.show(rooms[i]))
 	}
 	return true
 }
 
-// show returns what the scheduler sees of a flow with so much room.
-func (f *flow) show(room int) scheduler.Subflow {
-	s := f.tcp.Snapshot()
-	return scheduler.Subflow{
-		ID: f.id, SRTT: s.SRTT, RTTVar: s.RTTVar, MinRTT: s.MinRTT,
-		Cwnd: s.Cwnd, Ssthresh: s.Ssthresh, InFlight: s.InFlight, Queued: s.Queued,
-		Room: room, QueueRoom: f.tcp.QueueRoom(), MSS: s.MSS,
-		PacingRate: s.PacingRate, DeliveryRate: s.DeliveryRate, LossRate: s.LossRate,
-		LastSend: s.LastSend.Duration(), OldestSend: s.OldestSend.Duration(), Reach: int64(f.runEnd),
-		Backup: f.standby(), Stale: f.stale, Recovering: s.Recovering,
+// showFlows brings the flows of the view up to date: each decision costs only
+// what has changed since the last one. It reports whether any has room for some
+// of [lo, hi).
+func (c *Conn) showFlows(now mono.Time, lo, hi uint64) (room bool) {
+	v, n := &c.view, 0
+	for _, f := range c.flows {
+		if n == scheduler.MaxSubflows || !f.usable() {
+			continue
+		}
+		if n == len(c.viewFlows) {
+			v.Subflows, c.viewFlows = append(v.Subflows, scheduler.Subflow{}), append(c.viewFlows, nil)
+		}
+		s, waiting := &v.Subflows[n], int(hi-lo)
+		if v.Ask == scheduler.Fresh {
+			waiting = c.snd.worth(waiting, hi, f.tcp.MSS())
+		}
+		s.Room = f.tcp.Room(now, waiting)
+		room = room || s.Room > 0
+		if moves := f.tcp.Moves(); c.viewFlows[n] != f || f.shown != moves {
+			c.viewFlows[n], f.shown = f, moves
+			f.show(s)
+		}
+		s.Reach, s.Backup, s.Stale = int64(f.runEnd), f.standby(), f.stale
+		n++
 	}
+	clear(c.viewFlows[n:])
+	v.Subflows, c.viewFlows = v.Subflows[:n], c.viewFlows[:n]
+	return room
+}
+
+// show tells what the scheduler sees of a flow, but for what showFlows does.
+func (f *flow) show(to *scheduler.Subflow) {
+	s := f.tcp.Snapshot()
+	to.ID, to.SRTT, to.RTTVar, to.MinRTT = f.id, s.SRTT, s.RTTVar, s.MinRTT
+	to.Cwnd, to.Ssthresh, to.InFlight, to.Queued = s.Cwnd, s.Ssthresh, s.InFlight, s.Queued
+	to.QueueRoom, to.MSS = f.tcp.QueueRoom(), s.MSS
+	to.PacingRate, to.DeliveryRate, to.LossRate = s.PacingRate, s.DeliveryRate, s.LossRate
+	to.LastSend, to.OldestSend, to.Recovering = s.LastSend.Duration(), s.OldestSend.Duration(), s.Recovering
 }
 
 // holders tells the scheduler which flows of its view carry the byte at an

@@ -93,8 +93,8 @@ func (s *sendSide) finDue() bool {
 //
 // RFC 8684, Section 3.3.3: such a DSS "MUST" have a subflow sequence number of
 // 0 and a data-level length of 1.
-func (c *Conn) putDataFin(seg *wire.Segment) {
-	c.putDataAck(seg)
+func (c *Conn) putDataFin(f *flow, seg *wire.Segment) {
+	c.putDataAck(f, seg)
 	d := &seg.DSS
 	d.Flags |= wire.DSSMap | wire.DSSDSN8 | wire.DSSFin
 	d.DSN = uint64(c.snd.dsn(c.snd.q.End()))

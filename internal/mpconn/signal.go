@@ -139,7 +139,7 @@ func (c *Conn) pollPrio(now mono.Time, seg *wire.Segment) bool {
 			continue
 		}
 		if marked, ok := c.forceMarked(now, f, seg, 4+roomACK); ok {
-			c.putDataAck(seg)
+			c.putDataAck(f, seg)
 			c.putPrio(f, seg)
 			c.signalSent(now, f, seg, marked, &f.prio)
 			return true

@@ -52,5 +52,7 @@ func (s *silence) answered(now mono.Time, f *flow) {
 	if s.asked > 1 {
 		f.tcp.RetransmitNow(now)
 	}
-	s.asked = 0
+	if s.asked > 0 {
+		s.asked = 0
+	}
 }

@@ -57,9 +57,16 @@ func (c *Conn) SetHint(hint int64) {
 // nil = nobody. It must not call back, or keep the view.
 func (c *Conn) OnDecision(f func(v *scheduler.View, d scheduler.Decision)) { c.onDecision = f }
 
+// turn changes the knobs of subflows to come.
+func (c *Conn) turn(change func(*subflow.Knobs)) {
+	k := *c.knobs
+	change(&k)
+	c.knobs = &k
+}
+
 // SetNagle turns the Nagle algorithm on or off, on subflows to come too.
 func (c *Conn) SetNagle(on bool) {
-	c.cfg.Subflow.Nagle = on
+	c.turn(func(k *subflow.Knobs) { k.Nagle = on })
 	c.snd.idle = false
 	for _, f := range c.flows {
 		f.tcp.SetNagle(on)
@@ -68,7 +75,7 @@ func (c *Conn) SetNagle(on bool) {
 
 // SetKeepAlive changes the probes of idle subflows, of those to come too.
 func (c *Conn) SetKeepAlive(now mono.Time, k subflow.KeepAlive) {
-	c.cfg.Subflow.KeepAlive = k
+	c.turn(func(all *subflow.Knobs) { all.KeepAlive = k })
 	for _, f := range c.flows {
 		f.tcp.SetKeepAlive(now, k)
 	}

@@ -19,9 +19,9 @@ import (
 // with the highest rate is kept. The others are demoted by MP_PRIO, and after two
 // seconds closed with the reason "unacceptable performance", what they had in
 // flight being sent again on the others. What was only found out may be wrong: the
-// slowest is demoted first and alone, and comes back to be left alone if the rate
-// of the connection has fallen by a tenth 64 round trips later. No subflow is
-// opened between the same addresses for 30 s after either.
+// slowest is demoted first and alone, and comes back to be left alone if over the
+// next 64 round trips the connection carries a tenth less than over the 64 before.
+// No subflow is opened between the same addresses for 30 s after either.
 //
 // Further subflows are opened only for long flows: of 100 KB or more to go if the
 // size is known, or else once 100 KB were written. In slow start a second subflow
@@ -62,6 +62,7 @@ type eliminate struct {
 	barred   bool          // open wanted a subflow that it was not let open
 	sets     [][]int       // subflows that were found to share something
 	setsAt   time.Duration // when
+	meter    meter         // runs while something is to be demoted
 	demoted  []demotion
 	resting  []resting
 	kept     []int // subflows that came back, left alone while their pair rests
@@ -73,6 +74,20 @@ type demotion struct {
 	at     time.Duration
 	watch  time.Duration // when it is judged; 0 = it was, or needs not be
 	before float64       // bytes/s of the whole connection
+}
+
+// meter measures what a connection carries.
+type meter struct {
+	from  time.Duration // 0 = it does not run
+	until time.Duration
+	acked int64 // bytes, when it began
+}
+
+func (m *meter) start(v *View, now, d time.Duration) { *m = meter{now, now + d, v.Acked} }
+
+// rate returns bytes/s since the start.
+func (m *meter) rate(v *View, now time.Duration) float64 {
+	return float64(v.Acked-m.acked) / max(now-m.from, time.Millisecond).Seconds()
 }
 
 // resting is a pair of addresses that is left alone for a while.
@@ -183,11 +198,10 @@ func (p *eliminate) demoteKnown(v *View, now time.Duration, cmds []Command) []Co
 			best[p.PathOf(s.Local, s.Remote)] = s
 		}
 	}
-	total := p.rate(v)
 	for i := range v.Subflows {
 		s := &v.Subflows[i]
 		if path := p.PathOf(s.Local, s.Remote); path != "" && p.regular(s) && best[path] != s {
-			p.demoted = append(p.demoted, demotion{id: s.ID, at: now, before: total})
+			p.demoted = append(p.demoted, demotion{id: s.ID, at: now})
 			cmds = append(cmds, Command{Verb: SetBackup, Subflow: s.ID, Backup: true})
 		}
 	}
@@ -195,11 +209,33 @@ func (p *eliminate) demoteKnown(v *View, now time.Duration, cmds []Command) []Co
 }
 
 // demoteFound makes a backup of the slowest subflow that was found to share
-// something with a better one, unless another is being watched.
+// something with a better one, unless another is being watched. What the
+// connection carries is measured before.
 func (p *eliminate) demoteFound(v *View, now time.Duration, cmds []Command) []Command {
 	if slices.ContainsFunc(p.demoted, func(d demotion) bool { return d.watch != 0 }) {
 		return cmds
 	}
+	s := p.spare(v)
+	switch {
+	case s == nil:
+		p.meter = meter{}
+		return cmds
+	case p.meter.from == 0:
+		p.meter.start(v, now, max(eliminateWatch*s.SRTT, eliminateLeast))
+	}
+	if now < p.meter.until {
+		return cmds
+	}
+	d := demotion{id: s.ID, at: now, before: p.meter.rate(v, now)}
+	p.meter.start(v, now, max(eliminateWatch*s.SRTT, eliminateLeast))
+	d.watch = p.meter.until
+	p.demoted = append(p.demoted, d)
+	return append(cmds, Command{Verb: SetBackup, Subflow: s.ID, Backup: true})
+}
+
+// spare returns the slowest of the first set that more than one subflow in
+// use is in; nil if there is none.
+func (p *eliminate) spare(v *View) *Subflow {
 	for _, set := range p.sets {
 		var worst *Subflow
 		n := 0
@@ -213,14 +249,11 @@ func (p *eliminate) demoteFound(v *View, now time.Duration, cmds []Command) []Co
 				worst = s
 			}
 		}
-		if n < 2 {
-			continue
+		if n > 1 {
+			return worst
 		}
-		watch := now + max(eliminateWatch*worst.SRTT, eliminateLeast)
-		p.demoted = append(p.demoted, demotion{worst.ID, now, watch, p.rate(v)})
-		return append(cmds, Command{Verb: SetBackup, Subflow: worst.ID, Backup: true})
 	}
-	return cmds
+	return nil
 }
 
 // better compares by rate, then by round trip, then by age.
@@ -228,21 +261,10 @@ func better(s, o *Subflow) bool {
 	return cmp.Or(cmp.Compare(o.Rate, s.Rate), cmp.Compare(s.SRTT, o.SRTT), cmp.Compare(s.ID, o.ID)) < 0
 }
 
-// rate returns what all regular subflows deliver, in bytes/s.
-func (p *eliminate) rate(v *View) float64 {
-	sum := 0.0
-	for i := range v.Subflows {
-		if s := &v.Subflows[i]; s.Established && !s.Backup && !s.PeerBackup && !p.isDemoted(s.ID) {
-			sum += s.Rate
-		}
-	}
-	return sum
-}
-
 // judge takes back what made the connection slower, and closes what has been
 // demoted for long enough.
 func (p *eliminate) judge(v *View, now time.Duration, cmds []Command) []Command {
-	rate := p.rate(v)
+	rate := p.meter.rate(v, now)
 	over := func(d *demotion) bool {
 		return d.watch != 0 && now >= d.watch && rate < eliminateLoss*d.before || now >= d.at+eliminateAfter
 	}
@@ -259,6 +281,7 @@ func (p *eliminate) judge(v *View, now time.Duration, cmds []Command) []Command 
 		p.resting = append(p.resting, resting{pairOf(s.Local.Addr(), s.Remote), now + eliminateRest})
 		if now < d.at+eliminateAfter {
 			p.kept = append(p.kept, d.id)
+			p.meter = meter{}
 			cmds = append(cmds, Command{Verb: SetBackup, Subflow: d.id})
 			continue
 		}
@@ -281,6 +304,9 @@ func (p *eliminate) rest(now time.Duration, cmds []Command) []Command {
 		if d.watch != 0 {
 			earlier(d.watch)
 		}
+	}
+	if p.meter.from != 0 {
+		earlier(p.meter.until)
 	}
 	if p.barred {
 		earlier(now + gateLook)

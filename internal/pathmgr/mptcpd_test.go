@@ -19,10 +19,11 @@ type eliminated struct {
 	policy pathmgr.Policy
 	view   pathmgr.View
 	now    time.Duration
+	rate   int64 // bytes/ms that the connection carries
 }
 
 func newEliminated(e pathmgr.Elimination, rates ...float64) *eliminated {
-	b := &eliminated{policy: e.Factory()(), now: time.Second}
+	b := &eliminated{policy: e.Factory()(), now: time.Second, rate: 1000}
 	b.view = pathmgr.View{
 		Active:  true,
 		Locals:  []pathmgr.Local{{Addr: netip.MustParseAddr("10.0.0.1")}},
@@ -60,6 +61,7 @@ func (b *eliminated) handle(e pathmgr.Event) string {
 
 func (b *eliminated) tick(after time.Duration) string {
 	b.now += after
+	b.view.Acked += b.rate * after.Milliseconds()
 	return b.handle(pathmgr.Event{Kind: pathmgr.Tick})
 }
 
@@ -78,30 +80,32 @@ func TestEliminationByKnownPaths(t *testing.T) {
 }
 
 // What the congestion control found out: the slowest of a group first, and the
-// next when the rate has not suffered 64 round trips later. Equals by rate are
-// told by round trip, then by age.
+// next when the connection carries no less over the 64 round trips after than
+// over those before. Equals by rate are told by round trip, then by age.
 func TestEliminationByVerdict(t *testing.T) {
 	b := newEliminated(pathmgr.Elimination{}, 3, 3, 3, 9)
 	b.view.Subflows[2].SRTT = time.Microsecond
 	shared := pathmgr.Event{Kind: pathmgr.SharedBottleneck, Group: []int{0, 1, 2}}
-	require.Equal(t, "backup:1:true wake:64ms", b.handle(shared))
+	require.Equal(t, "wake:64ms", b.handle(shared))
+	require.Equal(t, "backup:1:true wake:64ms", b.tick(64*time.Millisecond))
 	require.Empty(t, b.handle(shared), "watched")
-	b.view.Subflows[0].Rate, b.view.Subflows[2].Rate = 4.5, 4.5
+	b.rate = 901
 	require.Equal(t, "backup:0:true wake:64ms", b.tick(64*time.Millisecond))
-	b.view.Subflows[2].Rate = 9
+	b.rate = 812
 	require.Equal(t, "wake:1.872s", b.tick(64*time.Millisecond), "one is left")
 	require.Equal(t, "close:1:true wake:64ms", b.tick(1872*time.Millisecond))
 	require.Equal(t, "close:0:true", b.tick(64*time.Millisecond))
 	require.Empty(t, b.handle(pathmgr.Event{Kind: pathmgr.SharedBottleneck, Group: []int{3}}), "never the last one")
 }
 
-// If the connection gets slower without it a subflow comes back, and is left
-// alone.
+// If the connection carries a tenth less without it a subflow comes back, and
+// is left alone.
 func TestEliminationIsUndone(t *testing.T) {
 	b := newEliminated(pathmgr.Elimination{}, 5, 5)
 	shared := pathmgr.Event{Kind: pathmgr.SharedBottleneck, Group: []int{0, 1}}
-	require.Equal(t, "backup:1:true wake:64ms", b.handle(shared))
-	b.view.Subflows[0].Rate = 8.9
+	require.Equal(t, "wake:64ms", b.handle(shared))
+	require.Equal(t, "backup:1:true wake:64ms", b.tick(64*time.Millisecond))
+	b.rate = 899
 	require.Equal(t, "backup:1:false", b.tick(64*time.Millisecond))
 	require.Empty(t, b.handle(shared))
 }
@@ -110,9 +114,10 @@ func TestEliminationIsUndone(t *testing.T) {
 func TestEliminationRests(t *testing.T) {
 	b := newEliminated(pathmgr.Elimination{Open: pathmgr.NDiffPorts(2), OpenAlways: true}, 5, 5)
 	b.handle(pathmgr.Event{Kind: pathmgr.SharedBottleneck, Group: []int{0, 1}})
-	b.view.Subflows[0].Rate = 10
-	b.tick(time.Second)
-	require.Equal(t, "close:1:true", b.tick(time.Second))
+	for range 2 {
+		b.tick(100 * time.Millisecond)
+	}
+	require.Equal(t, "close:1:true", b.tick(2*time.Second))
 	b.view.Subflows = b.view.Subflows[:1]
 	lost := pathmgr.Event{Kind: pathmgr.LocalAddrUp, Local: b.view.Locals[0].Addr}
 	b.now += 29 * time.Second

@@ -154,9 +154,11 @@ func (c *Conn) fire(at mono.Time) {
 	}
 	c.armed = 0
 	s := c.node.sim
-	if c.Deadline().Reached(s.now) {
-		c.HandleTimeout(s.now)
+	if !c.Deadline().Reached(s.now) {
+		c.arm() // it was moved since
+		return
 	}
+	c.HandleTimeout(s.now)
 	c.pump()
 	if !c.Deadline().Reached(s.now) {
 		c.late = 0

@@ -29,7 +29,14 @@ type FatTreeConfig struct {
 	Fast bool // see NewFast
 	K    int  // ports of a router: even, 2 to 16
 	Link Shape
-	Host host.Config // of all hosts; see NewNode
+	// HostLink is the shape of the hosts' links, of which the host is end A; nil =
+	// Link.
+	HostLink *Shape
+	// Apart gives the subflows between two hosts different ways, drawn at random,
+	// as long as there are some, instead of by ECMP. Those that have ended keep
+	// theirs.
+	Apart bool
+	Host  host.Config // of all hosts; see NewNode
 }
 
 // NewFatTree makes a fat tree. Host i has the one address Addr(i).
@@ -61,6 +68,12 @@ func NewFatTree(cfg FatTreeConfig) *FatTree {
 		}
 	}
 	f.ComputeRoutes()
+	if cfg.Apart {
+		w := newWays(f.Rand(), cfg.K)
+		for i := range f.Edge {
+			f.Edge[i].pick, f.Aggregation[i].pick = w.toAggregation, w.toCore
+		}
+	}
 	return f
 }
 
@@ -73,7 +86,11 @@ func (f *FatTree) addHost(edge *Router, cfg *FatTreeConfig) {
 	i := len(f.Hosts)
 	n := f.NewNode(fmt.Sprintf("host%d", i), cfg.Host)
 	f.Hosts = append(f.Hosts, n)
-	l := f.Connect(n.Name, IfaceConfig{Node: n, Addrs: []netip.Addr{f.Addr(i)}}, IfaceConfig{Router: edge}, cfg.Link)
+	shape := cfg.Link
+	if cfg.HostLink != nil {
+		shape = *cfg.HostLink
+	}
+	l := f.Connect(n.Name, IfaceConfig{Node: n, Addrs: []netip.Addr{f.Addr(i)}}, IfaceConfig{Router: edge}, shape)
 	f.HostLinks = append(f.HostLinks, l)
 }
 

@@ -221,11 +221,11 @@ func (d *Direction) offer(p *packet) {
 	p.at, p.n = v.DeliverAt, s.order()
 	switch q := &d.queue; {
 	case q.count == 1:
-		s.events.push(event{at: p.at, n: p.n, who: d})
+		s.arrivals.push(event[*Direction]{due{p.at, p.n}, d})
 	case p.at < q.ring[(q.head+q.count-2)&(len(q.ring)-1)].at:
 		q.unpush()
 		late := *p
-		s.events.push(event{at: p.at, n: p.n, who: &single{d, late}})
+		s.events.push(event[handler]{due{p.at, p.n}, &single{d, late}})
 	}
 }
 
@@ -243,18 +243,16 @@ func (s *single) fire(mono.Time) { s.dir.arrive(&s.packet) }
 
 // arriveNext handles the arrival of the queue's first packet, which is the
 // first of all events.
-func (d *Direction) arriveNext(events *eventHeap) {
+func (d *Direction) arriveNext() {
 	p := d.queue.pop()
 	if d.queue.count > 0 {
 		next := d.queue.first()
-		events.replace(event{at: next.at, n: next.n, who: d})
+		d.sim.arrivals.replace(event[*Direction]{due{next.at, next.n}, d})
 	} else {
-		events.pop()
+		d.sim.arrivals.pop()
 	}
 	d.arrive(p)
 }
-
-func (d *Direction) fire(mono.Time) { d.arriveNext(&d.sim.events) }
 
 // arrive hands a packet to what is at the direction's end.
 func (d *Direction) arrive(p *packet) {

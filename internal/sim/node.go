@@ -195,7 +195,7 @@ func (memory) DecRef() {}
 
 // receive takes a packet that arrived at an interface.
 func (n *Node) receive(i *Iface, p *packet) {
-	if i.down || n.ifaceOf(p.dst.Addr()) == nil {
+	if i.down || !slices.Contains(i.addrs, p.dst.Addr()) && n.ifaceOf(p.dst.Addr()) == nil {
 		n.drops[reason.DropAddress]++
 		return
 	}

@@ -18,6 +18,9 @@ type Router struct {
 	hosts    map[netip.Addr][]*Direction // routes to single addresses
 	prefixes []route                     // the others, longest first
 	salt     uint64
+	spray    func(src, dst netip.AddrPort) bool // nil = nothing
+	pick     func(*packet) int                  // in place of the hash; nil = the hash chooses
+	sprayed  uint64                             // packets
 	lost     uint64
 }
 
@@ -71,7 +74,11 @@ func (r *Router) Choice(src, dst netip.AddrPort) int {
 	if len(via) == 0 {
 		return -1
 	}
-	return int(r.hash(&packet{src: src, dst: dst}) % uint64(len(via)))
+	p := packet{src: src, dst: dst}
+	if len(via) > 1 && r.pick != nil {
+		return r.pick(&p)
+	}
+	return int(r.hash(&p) % uint64(len(via)))
 }
 
 // NoRoute returns how many packets the router dropped because it knew no way.
@@ -86,7 +93,16 @@ func (r *Router) receive(_ *Iface, p *packet) {
 	case 1:
 		via[0].forward(p)
 	default:
-		via[r.hash(p)%uint64(len(via))].forward(p)
+		if r.pick != nil {
+			via[r.pick(p)].forward(p)
+			return
+		}
+		h := r.hash(p)
+		if r.spray != nil && r.spray(p.src, p.dst) {
+			r.sprayed++
+			h = mix(h ^ r.sprayed)
+		}
+		via[h%uint64(len(via))].forward(p)
 	}
 }
 

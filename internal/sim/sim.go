@@ -18,9 +18,10 @@ const maxViolations = 20
 
 // Sim is a simulated network and its clock.
 type Sim struct {
-	now    mono.Time
-	events eventHeap
-	pushed uint64 // events ever pushed; breaks ties
+	now      mono.Time
+	events   eventHeap[handler]
+	arrivals eventHeap[*Direction] // the first packet of each queue: apart, as it changes with each packet and is small
+	pushed   uint64                // events ever pushed; breaks ties
 
 	seed    uint64
 	streams uint64 // random sources given out
@@ -34,6 +35,7 @@ type Sim struct {
 	trace     trace
 	capture   *Capture
 	observers []Observer
+	scratch   [chunk]byte // of what programs write and read: one at a time
 
 	violations []string
 }
@@ -128,16 +130,22 @@ func (s *Sim) RunUntil(limit time.Duration, done func() bool) bool {
 
 // step handles the next event unless it comes after end.
 func (s *Sim) step(end mono.Time) bool {
+	if len(s.arrivals) > 0 && (len(s.events) == 0 || s.arrivals[0].before(&s.events[0].due)) {
+		e := &s.arrivals[0]
+		if end < e.at {
+			return false
+		}
+		s.now = e.at
+		s.count++
+		e.who.arriveNext()
+		return true
+	}
 	if len(s.events) == 0 || end < s.events[0].at {
 		return false
 	}
 	e := s.events[0]
 	s.now = e.at
 	s.count++
-	if d, ok := e.who.(*Direction); ok {
-		d.arriveNext(&s.events)
-		return true
-	}
 	s.events.pop()
 	e.who.fire(e.at)
 	return true
@@ -145,7 +153,7 @@ func (s *Sim) step(end mono.Time) bool {
 
 // push asks for who to be called at a time.
 func (s *Sim) push(at mono.Time, who handler) {
-	s.events.push(event{at: at, n: s.order(), who: who})
+	s.events.push(event[handler]{due{at, s.order()}, who})
 }
 
 // order returns the place of a new event among those of its time.

@@ -145,6 +145,40 @@ func TestFatTreeSpreadsFlows(t *testing.T) {
 	}
 }
 
+// Subflows that are kept apart use each way once before they use one twice, and
+// hosts may have links of their own.
+func TestFatTreeKeepsSubflowsApart(t *testing.T) {
+	link100 := sim.Symmetric("", link.Config{Rate: 100e6, Delay: 20 * time.Microsecond, QueueBytes: 150_000})
+	feeder := link100
+	feeder.AB.QueueBytes = 1_500_000
+	for _, tt := range []struct{ k, from, to, ways int }{
+		{4, 0, 15, 4}, {8, 0, 127, 16}, // by way of the core: (k/2)^2
+		{4, 0, 2, 2}, {8, 0, 4, 4}, // within a pod: k/2
+	} {
+		f := sim.NewFatTree(sim.FatTreeConfig{Seed: 7, K: tt.k, Link: link100, HostLink: &feeder, Apart: true})
+		require.Equal(t, 1_500_000, f.HostLinks[0].AB.Config().QueueBytes)
+		require.Equal(t, 150_000, f.HostLinks[0].BA.Config().QueueBytes)
+		require.Equal(t, 150_000, f.FabricLinks[0].AB.Config().QueueBytes)
+		half := tt.k / 2
+		edge, back := f.Edge[tt.from/half], f.Edge[tt.to/half]
+		counts := map[[2]int]int{}
+		for i := range 2 * tt.ways {
+			a, b := netip.AddrPortFrom(f.Addr(tt.from), uint16(1000+i)), netip.AddrPortFrom(f.Addr(tt.to), 80)
+			up, core := edge.Choice(a, b), 0
+			require.Equal(t, up, edge.Choice(a, b), "a subflow keeps its way")
+			require.Equal(t, up, back.Choice(b, a), "and its answers take it, too")
+			if tt.ways > half {
+				core = f.Aggregation[tt.from/half/half*half+up].Choice(a, b)
+			}
+			counts[[2]int{up, core}]++
+		}
+		require.Len(t, counts, tt.ways)
+		for _, n := range counts {
+			require.Equal(t, 2, n)
+		}
+	}
+}
+
 // Two connections between different hosts share what is common to their paths.
 func TestBottleneckIsShared(t *testing.T) {
 	path := sim.Symmetric("shared", link.Config{Rate: 20e6, Delay: 10 * time.Millisecond, QueueBytes: 100_000})

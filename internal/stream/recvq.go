@@ -186,6 +186,13 @@ func (q *RecvQ) Close() {
 	*q = RecvQ{base: q.base, read: q.next, next: q.next}
 }
 
+// Trim gives up memory that an empty queue keeps for later.
+func (q *RecvQ) Trim() {
+	if q.buffered == 0 && q.lent == 0 {
+		q.nodes, q.runs, q.spare, q.views = arena{}, runList{}, nil, nil
+	}
+}
+
 // drop gives back the references of a chain that is not used any more.
 func (q *RecvQ) drop(c chain) {
 	for i := c.head; i != 0; i = q.nodes.at(i).next {

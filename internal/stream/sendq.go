@@ -162,6 +162,13 @@ func (q *SendQ) Close() {
 	q.released = q.end
 }
 
+// Trim gives up memory that an empty queue keeps for later.
+func (q *SendQ) Trim() {
+	if q.head == len(q.blocks) {
+		q.blocks, q.head = nil, 0
+	}
+}
+
 // free gives the memory of b back if nobody needs any of its bytes.
 func (q *SendQ) free(b *sendBlock) {
 	if b.refs > 0 || b.end() > q.released || b.Bytes == nil {

@@ -133,7 +133,7 @@ func (s *Subflow) takeSACK(a *ack) {
 		}
 		if i == 0 && s.isDSACK(a.seg, lo, hi) {
 			a.dsack = sackRange{lo, hi}
-			s.count.dsacks++
+			s.count.trouble().dsacks++
 			continue
 		}
 		if hi <= s.snd.una {
@@ -204,7 +204,10 @@ func (s *Subflow) oneWayDelay(a *ack) time.Duration {
 
 // sample fills what controllers want to know into memory that is reused.
 func (s *Subflow) sample(a *ack) *cc.Sample {
-	s.shown = cc.Sample{
+	if s.shown == nil {
+		s.shown = new(cc.Sample)
+	}
+	*s.shown = cc.Sample{
 		Now: a.now.Duration(), RTT: a.rtt, SRTT: s.rtt.srtt, MinRTT: s.rtt.min, OneWayDelay: s.oneWayDelay(a),
 		MSS: s.snd.mss, Acked: a.acked, Delivered: a.delivered, Lost: s.rate.untold,
 		InFlight: s.pipe(), Unsent: s.snd.queued() + s.snd.waiting,
@@ -223,5 +226,5 @@ func (s *Subflow) sample(a *ack) *cc.Sample {
 		s.shown.LostSince = int(s.rate.lostAll - n.lost)
 		s.shown.GotSince = int(s.rate.bytes - n.bytes)
 	}
-	return &s.shown
+	return s.shown
 }

@@ -17,21 +17,24 @@ const limitPeriod = time.Second
 type limiter struct {
 	since mono.Time
 	n     int
-	most  int
 }
 
-// allow reports whether one more answer may be sent at now, and counts it.
-func (l *limiter) allow(now mono.Time) bool {
+// allow reports whether one more answer may be sent at now, of most in a
+// period, and counts it.
+func (l *limiter) allow(now mono.Time, most int) bool {
 	if !l.since.Set() || now.Sub(l.since) >= limitPeriod {
 		l.since, l.n = now, 0
 	}
 	l.n++
-	return l.n <= l.most
+	return l.n <= most
 }
+
+// mayAnswer reports whether one more answer may be sent at now, and counts it.
+func (s *Subflow) mayAnswer(now mono.Time) bool { return s.limiter.allow(now, s.cfg.ChallengeACKs) }
 
 // challenge makes an ACK due that shows the peer where we are.
 func (s *Subflow) challenge(now mono.Time) {
-	if s.limiter.allow(now) {
+	if s.mayAnswer(now) {
 		s.rcv.due = ackNow
 	}
 }
@@ -72,7 +75,7 @@ func (s *Subflow) checkSYN(now mono.Time, seg *wire.Segment, num relSSN) Verdict
 		if !ecnSetup(seg.Flags) {
 			s.ecn.both = false // it tries without
 		}
-		if s.snd.syn == synOut && s.limiter.allow(now) {
+		if s.snd.syn == synOut && s.mayAnswer(now) {
 			s.snd.syn = synDue
 		}
 		return s.drop(reason.DropDuplicateData)

@@ -79,15 +79,22 @@ func (s *Subflow) Abort(_ mono.Time) {
 // flush enters CLOSED and drops what was received and not handed out: "all
 // segment queues should be flushed".
 func (s *Subflow) flush(why reason.Close) {
-	s.rcv.q.Close()
-	s.rcv.held.Clear()
+	r := &s.rcv
+	if len(r.run.Views) > 0 && r.run.Owner != nil {
+		r.run.Owner.DecRef()
+	}
+	r.run = Data{}
+	if r.beyond != nil {
+		r.beyond.q.Close()
+		r.beyond = nil
+	}
 	s.end(why)
 }
 
 // resetFor answers a segment that acknowledges what was never sent, within
 // limits: <SEQ=SEG.ACK><CTL=RST>.
 func (s *Subflow) resetFor(now mono.Time, seg *wire.Segment) {
-	if s.limiter.allow(now) {
+	if s.mayAnswer(now) {
 		s.reply = reply{kind: replyReset, at: seg.Ack}
 	}
 }
@@ -98,7 +105,7 @@ func (s *Subflow) pollReset(now mono.Time, seg *wire.Segment) bool {
 	case replyNone:
 		return false
 	case replyReset:
-		seg.Src, seg.Dst = s.cfg.Local, s.cfg.Remote
+		seg.Src, seg.Dst = s.local, s.remote
 		seg.Seq, seg.Flags = s.reply.at, wire.RST
 	case replyAbort:
 		s.putHeader(now, seg, s.snd.nxt, wire.RST|wire.ACK)

@@ -126,8 +126,6 @@ func TestTimeWaitTellsTheHostWhatItNeeds(t *testing.T) {
 	e := h.wantEvent("TIME-WAIT", subflow.EventTimeWait)
 	tw := e.TimeWait
 	require.Equal(t, reason.CloseDone, e.Close)
-	require.Equal(t, addrA, tw.Local)
-	require.Equal(t, addrB, tw.Remote)
 	require.Equal(t, localISS.Add(2), tw.SndNxt)
 	require.Equal(t, remoteISS.Add(2), tw.RcvNxt)
 	require.True(t, tw.Timestamps)

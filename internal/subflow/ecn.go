@@ -7,6 +7,9 @@ import (
 
 // ecn is the state of Explicit Congestion Notification (RFC 3168).
 type ecn struct {
+	wanted bool // offer and accept it
+	exact  bool // and echo each change of CE
+
 	asked bool // we sent an ECN-setup SYN or SYN/ACK
 	plain bool // we sent one that was none
 	both  bool // the peer sent one, too, and none that was none: CE is echoed
@@ -14,7 +17,7 @@ type ecn struct {
 	echo  bool   // ACKs carry ECE: until the peer's CWR, or while DCTCP.CE
 	cwr   bool   // the next new data carries CWR
 	until relSSN // the window was reduced for what was sent before
-	turns turns  // with Config.ExactECN
+	turns *turns // with exact; nil before the first
 }
 
 // sends reports whether data packets are marked as ECN-capable.
@@ -44,7 +47,7 @@ func ecnSetup(f wire.Flags) bool {
 // and any subsequent SYN retransmissions with CWR and ECE cleared."
 func (s *Subflow) ecnFlags(answer bool) wire.Flags {
 	flags := wire.ECE | wire.CWR
-	wanted := s.cfg.ECN && s.snd.synTries == 0
+	wanted := s.ecn.wanted && s.snd.synTries == 0
 	if answer {
 		flags = wire.ECE
 		wanted = s.ecn.both
@@ -59,7 +62,7 @@ func (s *Subflow) ecnFlags(answer bool) wire.Flags {
 
 // learnECN takes what the peer's SYN, or SYN/ACK, says.
 func (s *Subflow) learnECN(syn *wire.Segment) {
-	s.ecn.both = s.cfg.ECN && ecnSetup(syn.Flags) && (s.ecn.asked || !s.active)
+	s.ecn.both = s.ecn.wanted && ecnSetup(syn.Flags) && (s.ecn.asked || !s.active)
 }
 
 // congested tells the controller of congestion. The data receiver learns of
@@ -84,7 +87,7 @@ func (s *Subflow) echoed(a *ack) {
 		return
 	}
 	a.marked = true
-	s.count.marked += uint64(a.delivered)
+	s.count.trouble().marked += uint64(a.delivered)
 	if s.rec.phase != phaseOpen || s.snd.una <= s.ecn.until {
 		return
 	}
@@ -109,7 +112,7 @@ func (s *Subflow) noteCE(seg *wire.Segment, size int) {
 	if !s.ecn.both {
 		return
 	}
-	if s.cfg.ExactECN {
+	if s.ecn.exact {
 		s.noteExact(seg.ECN == wire.CE)
 	} else if seg.Flags.Has(wire.CWR) {
 		s.ecn.echo = false
@@ -117,10 +120,10 @@ func (s *Subflow) noteCE(seg *wire.Segment, size int) {
 	if seg.ECN != wire.CE {
 		return
 	}
-	s.count.ceBytes += uint64(size)
-	s.count.cePackets++
+	s.count.trouble().ceBytes += uint64(size)
+	s.count.trouble().cePackets++
 	if seg.SegSize > 0 {
-		s.count.cePackets += uint64((size - 1) / seg.SegSize)
+		s.count.trouble().cePackets += uint64((size - 1) / seg.SegSize)
 	}
 	if !s.ecn.echo {
 		s.ecn.echo = true

@@ -1,8 +1,6 @@
 package subflow
 
 import (
-	"net/netip"
-
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/seq"
@@ -26,12 +24,11 @@ type Event struct {
 	Kind     EventKind
 	Close    reason.Close // EventClosed: why; EventTimeWait: CloseDone
 	Backoff  int          // EventTimeout: consecutive timeouts
-	TimeWait TimeWait
+	TimeWait *TimeWait
 }
 
 // TimeWait is what it takes to answer for a connection in TIME-WAIT.
 type TimeWait struct {
-	Local, Remote  netip.AddrPort
 	SndNxt, RcvNxt seq.SSN
 	Window         uint16 // to advertise, as on the wire
 	Timestamps     bool   // in use: only then TSRecent and TSVal mean anything
@@ -63,7 +60,9 @@ func (s *Subflow) PollEvent() (Event, bool) {
 		return Event{}, false
 	}
 	e := s.events[0]
-	s.events = append(s.events[:0], s.events[1:]...)
+	if s.events = s.events[1:]; len(s.events) == 0 {
+		s.events = nil // they are rare
+	}
 	return e, true
 }
 
@@ -74,9 +73,8 @@ func (s *Subflow) timeWait(now mono.Time) {
 	s.timers.StopAll()
 	s.alive.probe = false
 	s.queue.clear()
-	s.emit(Event{Kind: EventTimeWait, Close: reason.CloseDone, TimeWait: TimeWait{
-		Local: s.cfg.Local, Remote: s.cfg.Remote,
+	s.emit(Event{Kind: EventTimeWait, Close: reason.CloseDone, TimeWait: &TimeWait{
 		SndNxt: s.snd.nxt.absolute(s.snd.iss), RcvNxt: s.rcv.nxt.absolute(s.rcv.irs),
-		Window: s.rcv.window(), Timestamps: s.ts.on, TSRecent: s.ts.recent, TSOffset: s.cfg.TSOffset,
+		Window: s.rcv.window(), Timestamps: s.ts.on, TSRecent: s.ts.recent, TSOffset: s.tsOffset,
 	}})
 }

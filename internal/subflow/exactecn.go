@@ -31,7 +31,10 @@ func (s *Subflow) noteExact(marked bool) {
 	if marked == s.ecn.echo {
 		return
 	}
-	t := &s.ecn.turns
+	if s.ecn.turns == nil {
+		s.ecn.turns = new(turns)
+	}
+	t := s.ecn.turns
 	told := s.rcv.lastAck
 	if t.n > 0 {
 		told = t.queue[t.n-1].ack
@@ -48,8 +51,8 @@ func (s *Subflow) noteExact(marked bool) {
 // state, and reports whether there was one. The window stays what it is now,
 // or it would be too wide for the number that the connection acknowledges.
 func (s *Subflow) pollTurn(now mono.Time, seg *wire.Segment) bool {
-	t := &s.ecn.turns
-	if t.n == 0 || !s.state.Synchronized() {
+	t := s.ecn.turns
+	if t == nil || t.n == 0 || !s.state.Synchronized() {
 		return false
 	}
 	first := t.queue[0]
@@ -69,7 +72,7 @@ func (s *Subflow) pollTurn(now mono.Time, seg *wire.Segment) bool {
 // RFC 8257, Section 3.6: "for DCTCP connections, the sender SHOULD set ECT for
 // SYN, SYN-ACK, and RST packets."
 func (s *Subflow) markable(seg *wire.Segment) {
-	if s.cfg.ECN && s.cfg.ExactECN {
+	if s.ecn.wanted && s.ecn.exact {
 		seg.ECN = wire.ECT0
 	}
 }

@@ -36,8 +36,8 @@ type FastOpened struct {
 
 // fastOpen is the state of a fast open.
 type fastOpen struct {
-	offered int  // OfferSYNData
-	early   bool // data may be sent in SYN-RECEIVED
+	cfg     FastOpen
+	offered int // OfferSYNData
 	done    FastOpened
 }
 
@@ -52,14 +52,21 @@ const (
 )
 
 // FastOpened returns what became of the fast open so far.
-func (s *Subflow) FastOpened() FastOpened { return s.fast.done }
+func (s *Subflow) FastOpened() FastOpened {
+	if s.fast == nil {
+		return FastOpened{}
+	}
+	return s.fast.done
+}
 
 // OfferSYNData tells how many bytes the connection has that may go along with
 // the SYN, from the first one on. The Range of the SYN says how many do; they
 // count as never sent as far as the SYN/ACK does not acknowledge them.
 func (s *Subflow) OfferSYNData(n int) {
 	s.stir()
-	s.fast.offered = n
+	if s.fast != nil {
+		s.fast.offered = n
+	}
 }
 
 // putFastOpen adds the fast open option to a SYN or SYN/ACK that has its other
@@ -70,12 +77,15 @@ func (s *Subflow) OfferSYNData(n int) {
 // SYN-ACK timer fires, the server SHOULD retransmit a SYN-ACK segment with
 // neither data nor Fast Open options for compatibility reasons."
 func (s *Subflow) putFastOpen(seg *wire.Segment, answer bool) int {
-	fo, again := &s.cfg.FastOpen, s.snd.nxt != 0
+	if s.fast == nil {
+		return 0
+	}
+	fo, again := &s.fast.cfg, s.snd.nxt != 0
 	s.fast.done.Again = again
 	if !fo.Send || again {
 		return 0
 	}
-	room := maxOptionsLen - s.cfg.Room.SYN
+	room := maxOptionsLen - int(s.room.SYN)
 	seg.FastOpen = fo.Cookie
 	if answer {
 		// RFC 8684, Appendix B.1: "it is up to the listener to avoid this
@@ -87,7 +97,7 @@ func (s *Subflow) putFastOpen(seg *wire.Segment, answer bool) int {
 		}
 	}
 	seg.Has |= wire.OptFastOpen
-	used := seg.Options.Size() + s.cfg.Room.SYN
+	used := seg.Options.Size() + int(s.room.SYN)
 	if used > maxOptionsLen {
 		// RFC 7413, Section 4.2.2: "If the SYN packet does not have enough
 		// option space for the Fast Open option, abort TFO and fall back to the
@@ -117,8 +127,8 @@ const leastCookie = 4
 // RFC 7413, Section 4.2.2: "Include any data up to the cached server MSS or
 // default 536 bytes."
 func (s *Subflow) synPayload(options int) int {
-	most := orDefault(s.cfg.FastOpen.MSS, s.snd.peerMSS)
-	if s.cfg.Remote.Addr().Unmap().Is4() {
+	most := orDefault(s.fast.cfg.MSS, s.snd.peerMSS)
+	if s.remote.Addr().Unmap().Is4() {
 		most = min(most, mostSYN4)
 	} else {
 		most = min(most, mostSYN6)
@@ -134,12 +144,17 @@ func (s *Subflow) takeSYNAck(una relSSN) {
 	if s.snd.fin != 0 {
 		s.snd.fin = una
 	}
-	s.fast.done.Acked = int(una - 1)
+	if s.fast != nil {
+		s.fast.done.Acked = int(una - 1)
+	}
 	s.count.bytesAcked += uint64(una - 1)
 }
 
 // learnCookie takes what a SYN/ACK says for later.
 func (s *Subflow) learnCookie(seg *wire.Segment) {
+	if s.fast == nil {
+		return
+	}
 	if seg.Has&wire.OptMSS != 0 {
 		s.fast.done.MSS = int(seg.MSS)
 	}
@@ -152,10 +167,10 @@ func (s *Subflow) learnCookie(seg *wire.Segment) {
 //
 // RFC 7413, Section 4.2.2: "Buffer the data and notify the application."
 func (s *Subflow) takeSYNData(syn *wire.Segment) {
-	if !s.cfg.FastOpen.Take {
+	if s.fast == nil || !s.fast.cfg.Take {
 		return
 	}
-	s.fast.early = true
+	s.early = true
 	if n := syn.PayloadLen(); n > 0 {
 		s.noteSize(n)
 		s.store(syn, 1, min(relSSN(1+n), s.rcv.edge))
@@ -166,7 +181,7 @@ func (s *Subflow) takeSYNData(syn *wire.Segment) {
 // pollEarly builds a segment of new data to be sent before the third ACK. Until
 // that has come nothing is sent again but the SYN/ACK.
 func (s *Subflow) pollEarly(now mono.Time, seg *wire.Segment) (Range, bool) {
-	if !s.fast.early || s.state != StateSynReceived || s.snd.syn != synOut {
+	if !s.early || s.state != StateSynReceived || s.snd.syn != synOut {
 		return Range{}, false
 	}
 	if n := s.nextNew(now); n > 0 {

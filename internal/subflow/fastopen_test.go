@@ -82,7 +82,7 @@ func TestFastOpenIgnoresAnUnsolicitedCookie(t *testing.T) {
 		s.Has |= wire.OptFastOpen
 		s.FastOpen = cookie(8)
 	}})
-	require.Equal(t, subflow.FastOpened{MSS: 1460}, h.s.FastOpened())
+	require.Equal(t, subflow.FastOpened{}, h.s.FastOpened())
 }
 
 // RFC 7413, Section 4.2.2: the SYN has data, SND.NXT includes it, and the
@@ -156,7 +156,7 @@ func TestFastOpenDataFitsThePacket(t *testing.T) {
 		remote   netip.AddrPort
 		mtu, mss int
 		ts       bool
-		room     int
+		room     uint8
 		want     int
 	}{
 		{"IPv4 default", addrB, 1480, 0, false, 0, 536 - 24},
@@ -198,7 +198,7 @@ func TestFastOpenCookieOnSYNACK(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		ts     bool
-		room   int
+		room   uint8
 		cookie int
 		want   int
 	}{

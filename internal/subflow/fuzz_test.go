@@ -173,7 +173,7 @@ func fuzzCall(p *pair, e *end, s *script) {
 	case 5:
 		e.s.Probe()
 	case 6:
-		e.s.SetRoom(subflow.Room{Data: s.next() % 32 &^ 3, ACK: s.next() % 32 &^ 3})
+		e.s.SetRoom(subflow.Room{Data: uint8(s.next() % 32 &^ 3), ACK: uint8(s.next() % 32 &^ 3)})
 	case 7:
 		e.s.SetReceiveWindow(s.next() * s.next())
 	case 8:

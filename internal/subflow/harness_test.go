@@ -94,8 +94,8 @@ type harness struct {
 // harnessConfig is what subflows of the harness are made from.
 func harnessConfig() subflow.Config {
 	return subflow.Config{
-		Local: addrA, Remote: addrB, ISS: localISS, MTU: mss + 20, MaxWindow: 100000,
-		NoTimestamps: true, KeepAlive: subflow.KeepAlive{Idle: -1},
+		Local: addrA, Remote: addrB, ISS: localISS, MTU: mss + 20,
+		Knobs: &subflow.Knobs{MaxWindow: 100000, NoTimestamps: true, KeepAlive: subflow.KeepAlive{Idle: -1}},
 	}
 }
 

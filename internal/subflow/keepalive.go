@@ -20,7 +20,7 @@ func (l *liveness) heard(now mono.Time) {
 // SetKeepAlive changes the keepalive.
 func (s *Subflow) SetKeepAlive(now mono.Time, k KeepAlive) {
 	s.stir()
-	s.cfg.KeepAlive = k.withDefaults()
+	s.turn(func(all *Knobs) { all.KeepAlive = k.withDefaults() })
 	if s.state.Synchronized() && !s.state.over() {
 		s.setKeepAlive(now)
 	}

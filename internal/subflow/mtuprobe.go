@@ -37,18 +37,29 @@ const (
 	blackHoleTimeouts = 3
 )
 
+// searching returns the state of the search, to be changed.
+func (s *Subflow) searching() *search {
+	if s.search == nil {
+		s.search = &search{top: s.mtu}
+	}
+	return s.search
+}
+
 // mostMTU is the largest packet that this end's link and the peer take.
-func (s *Subflow) mostMTU() int { return min(s.cfg.MTU, s.snd.peerMSS+headerLen) }
+func (s *Subflow) mostMTU() int { return min(s.mtu, s.snd.peerMSS+headerLen) }
 
 // baseMTU is a packet that every path is thought to carry.
-func (s *Subflow) baseMTU() int { return defaultMSS(s.cfg.Remote.Addr()) + headerLen }
+func (s *Subflow) baseMTU() int { return defaultMSS(s.remote.Addr()) + headerLen }
 
 // probeWanted returns the payload of the probe that would be sent if there
 // were enough data and room; 0 if none.
 func (s *Subflow) probeWanted(now mono.Time) int {
-	p := &s.search
 	most := s.mostMTU()
-	if s.snd.mtu >= most || p.hi != 0 || now < p.notBefore || s.rec.pass {
+	if s.snd.mtu >= most {
+		return 0
+	}
+	p := s.searching()
+	if p.hi != 0 || now < p.notBefore || s.rec.pass {
 		return 0 // what goes beyond the window is no place for a trial
 	}
 	switch gain := min(p.top, most) - s.snd.mtu; {
@@ -58,7 +69,7 @@ func (s *Subflow) probeWanted(now mono.Time) int {
 		p.done, p.notBefore = true, now.Add(raiseAfter)
 		return 0
 	case gain < leastGain:
-		*p = search{top: s.cfg.MTU}
+		*p = search{top: s.mtu}
 	}
 	size := min(p.top, most)
 	if p.bisect {
@@ -95,8 +106,9 @@ func (s *Subflow) probeSize(now mono.Time) int {
 
 // probed notes that a probe is [lo, hi).
 func (s *Subflow) probed(lo, hi relSSN) {
-	s.search.lo, s.search.hi = lo, hi
-	s.count.mtuProbes++
+	p := s.searching()
+	p.lo, p.hi = lo, hi
+	s.count.trouble().mtuProbes++
 }
 
 // probeFate looks at what became of the probe and returns how many bytes of
@@ -106,8 +118,8 @@ func (s *Subflow) probed(lo, hi relSSN) {
 // lost", "the normal congestion (window or data rate) reduction SHOULD be
 // suppressed."
 func (s *Subflow) probeFate(now mono.Time) int {
-	p, q := &s.search, &s.queue
-	if p.hi == 0 {
+	p, q := s.search, &s.queue
+	if p == nil || p.hi == 0 {
 		return 0
 	}
 	if s.snd.una < p.hi {
@@ -140,7 +152,7 @@ func (s *Subflow) probeFate(now mono.Time) int {
 // which is equal to one round-trip time for each packet permitted by the
 // congestion window."
 func (s *Subflow) probeFailed(now mono.Time) {
-	p := &s.search
+	p := s.search
 	p.hi = 0
 	p.notBefore = now.Add(time.Duration(s.cwnd()/s.snd.mss) * s.rtt.srtt)
 	if p.failed++; p.failed >= maxProbes {
@@ -162,8 +174,8 @@ func (s *Subflow) blackHole() {
 	if r := s.queue.get(0); min(r.len(), r.mss) <= s.snd.mss-(s.snd.mtu-base) {
 		return // a small one is lost, too
 	}
-	s.count.blackHoles++
-	s.search = search{top: s.snd.mtu}
+	s.count.trouble().blackHoles++
+	*s.searching() = search{top: s.snd.mtu}
 	s.snd.mtu = base
 	s.updateMSS()
 }

@@ -81,7 +81,7 @@ func (s *Subflow) pollSYN(now mono.Time, seg *wire.Segment) (Range, bool) {
 	if answer {
 		s.putHeader(now, seg, 0, wire.SYN|wire.ACK)
 	} else {
-		seg.Src, seg.Dst = s.cfg.Local, s.cfg.Remote
+		seg.Src, seg.Dst = s.local, s.remote
 		seg.Seq, seg.Flags = s.snd.iss, wire.SYN
 		if !s.cfg.NoTimestamps {
 			seg.Has |= wire.OptTimestamps
@@ -101,7 +101,7 @@ func (s *Subflow) pollSYN(now mono.Time, seg *wire.Segment) (Range, bool) {
 		s.snd.nxt, s.snd.synAt = relSSN(1+n), now
 		s.snd.end = max(s.snd.end, s.snd.nxt)
 	} else {
-		s.count.segsRetransmitted++
+		s.count.trouble().segsRetransmitted++
 	}
 	s.startRexmit(now)
 	return Range{Len: n}, true
@@ -114,7 +114,7 @@ func (s *Subflow) putSYNOptions(seg *wire.Segment, answer bool) {
 	// in every SYN segment when its receive MSS differs from the default".
 	// RFC 6691: options are not subtracted from it.
 	seg.Has |= wire.OptMSS
-	seg.MSS = uint16(min(s.cfg.MTU-headerLen, 65535))
+	seg.MSS = uint16(min(s.mtu-headerLen, 65535))
 	if !answer || s.rcv.scaled {
 		seg.Has |= wire.OptWScale
 		seg.WScale = windowShift(s.cfg.MaxWindow)

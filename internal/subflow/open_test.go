@@ -52,7 +52,7 @@ func TestMSS(t *testing.T) {
 		mtu    int
 		mss    uint16 // 0 = no option
 		ts     bool
-		data   int // Room.Data
+		data   uint8 // Room.Data
 		want   int
 	}{
 		{"IPv4 default", addrB, 1480, 0, false, 0, 536},

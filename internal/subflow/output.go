@@ -25,6 +25,7 @@ func (s *Subflow) PollSegment(now mono.Time, seg *wire.Segment) (r Range, ok boo
 	}
 	if r, ok = s.poll(now, seg); ok {
 		s.count.segsSent++
+		s.moves++
 	}
 	s.still = !ok && len(s.events) == 0
 	return r, ok
@@ -32,7 +33,18 @@ func (s *Subflow) PollSegment(now mono.Time, seg *wire.Segment) (r Range, ok boo
 
 // stir makes the next poll look for something to send. Whatever may give the
 // subflow something does so: each input, timeout and verb.
-func (s *Subflow) stir() { s.still = false }
+func (s *Subflow) stir() {
+	s.still = false
+	s.moves++
+}
+
+// Still reports whether the next poll would find nothing to send, for nothing
+// has happened since the last one.
+func (s *Subflow) Still() bool { return s.still }
+
+// Moves returns a number that rises whenever something happens. While it stays,
+// Snapshot and QueueRoom do.
+func (s *Subflow) Moves() uint64 { return s.moves }
 
 func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 	if s.pollReset(now, seg) {
@@ -49,7 +61,7 @@ func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 		return Range{}, true
 	} else if s.rcv.due == ackNow && s.rcv.reports() {
 		// SACK blocks find no room beside full payloads.
-		s.putACK(now, seg, s.cfg.Room.ACK)
+		s.putACK(now, seg, int(s.room.ACK))
 		return Range{}, true
 	}
 	if s.state.Synchronized() && !s.state.over() {
@@ -65,7 +77,7 @@ func (s *Subflow) poll(now mono.Time, seg *wire.Segment) (Range, bool) {
 		s.setPersist(now)
 	}
 	if s.rcv.due == ackNow {
-		s.putACK(now, seg, s.cfg.Room.ACK)
+		s.putACK(now, seg, int(s.room.ACK))
 		return Range{}, true
 	}
 	return Range{}, false
@@ -109,7 +121,7 @@ func (s *Subflow) pollData(now mono.Time, seg *wire.Segment) (Range, bool) {
 
 // largest returns the most payload bytes of one segment.
 func (s *Subflow) largest() int {
-	most := s.cfg.SegmentMax
+	most := s.segmentMax
 	if rate := s.pacingRate(); rate > 0 {
 		most = min(most, s.burst(rate))
 	}
@@ -221,8 +233,8 @@ func (s *Subflow) resend(now mono.Time, seg *wire.Segment, i int) (Range, bool) 
 	if s.rec.phase != phaseOpen {
 		s.rec.undo.noteRetransmit(s.tsVal(now), r.len())
 	}
-	s.count.segsRetransmitted++
-	s.count.bytesRetransmitted += uint64(n)
+	s.count.trouble().segsRetransmitted++
+	s.count.trouble().bytesRetransmitted += uint64(n)
 	s.snd.lastAt = now
 	s.putData(now, seg, r)
 	return Range{Off: uint64(r.lo - 1), Len: n, Retransmit: true}, true
@@ -285,7 +297,7 @@ func (s *Subflow) putData(now mono.Time, seg *wire.Segment, r *record) {
 	if n > r.mss {
 		seg.SegSize = r.mss
 	} else if s.rcv.reports() {
-		s.putSACK(seg, min(maxOptionsLen-s.optionsLen()-s.cfg.Room.Data, s.snd.mss-n))
+		s.putSACK(seg, min(maxOptionsLen-s.optionsLen()-int(s.room.Data), s.snd.mss-n))
 	}
 	s.acked(seg)
 	s.count.bytesSent += uint64(n)
@@ -296,11 +308,11 @@ func (s *Subflow) putData(now mono.Time, seg *wire.Segment, r *record) {
 
 // putHeader fills what every segment with an ACK has.
 func (s *Subflow) putHeader(now mono.Time, seg *wire.Segment, num relSSN, flags wire.Flags) {
-	seg.Src, seg.Dst = s.cfg.Local, s.cfg.Remote
+	seg.Src, seg.Dst = s.local, s.remote
 	seg.Seq = num.absolute(s.snd.iss)
 	seg.Ack = s.rcv.nxt.absolute(s.rcv.irs)
 	seg.Flags = flags
-	seg.Wnd = s.rcv.window()
+	seg.Wnd = s.rcv.advertise(num)
 	if s.ecn.echo {
 		seg.Flags |= wire.ECE
 	}

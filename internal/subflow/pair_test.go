@@ -112,8 +112,8 @@ type pairConfig struct {
 
 func baseConfig(local, remote netip.AddrPort) subflow.Config {
 	return subflow.Config{
-		Local: local, Remote: remote, ISS: 1, MTU: 1480, MaxWindow: 4 << 20,
-		Room: subflow.Room{Data: 20, ACK: 12},
+		Local: local, Remote: remote, ISS: 1, MTU: 1480,
+		Room: subflow.Room{Data: 20, ACK: 12}, Knobs: &subflow.Knobs{MaxWindow: 4 << 20},
 	}
 }
 
@@ -122,7 +122,7 @@ func controller(t testing.TB, name string, cfg subflow.Config) cc.Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f().Add(cc.Params{MSS: cfg.MTU - 20 - 12 - cfg.Room.Data})
+	return f().Add(cc.Params{MSS: cfg.MTU - 20 - 12 - int(cfg.Room.Data)})
 }
 
 // newPair opens a connection from end 0 to end 1, which comes to life with

@@ -24,7 +24,7 @@ const (
 // layer (EMTU_S)", where options count.
 func (s *Subflow) updateMSS() {
 	packet := min(s.snd.peerMSS, s.snd.mtu-headerLen)
-	s.snd.mss = packet - s.optionsLen() - s.cfg.Room.Data
+	s.snd.mss = packet - s.optionsLen() - int(s.room.Data)
 }
 
 // sentHere reports whether quoted lies in what is unacknowledged, so that an
@@ -49,11 +49,11 @@ func (s *Subflow) HandlePacketTooBig(now mono.Time, quoted seq.SSN, mtu int) {
 		return
 	}
 	least := leastMTU6
-	if s.cfg.Remote.Addr().Unmap().Is4() {
+	if s.remote.Addr().Unmap().Is4() {
 		least = leastMTU4
 	}
-	mtu = max(mtu, min(least, s.cfg.MTU))
-	p := &s.search
+	mtu = max(mtu, min(least, s.mtu))
+	p := s.searching()
 	if p.hi != 0 && num >= p.lo && num < p.hi && mtu < p.size {
 		// RFC 8899, Section 4.6.2: "The PL can use the reported PL_PTB_SIZE
 		// from the PTB message as the next search point".

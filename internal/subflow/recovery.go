@@ -160,7 +160,7 @@ func (s *Subflow) findLosses(a *ack) bool {
 
 // enterFast begins fast recovery.
 func (s *Subflow) enterFast(a *ack) {
-	s.count.recoveries++
+	s.count.trouble().recoveries++
 	s.rec.phase = phaseFast
 	s.rec.until = s.snd.nxt
 	s.rack.began = a.now

@@ -32,21 +32,32 @@ type receiver struct {
 	space   int    // largest window ever asked for
 	told    relSSN // right edge last advertised; 0 = no segment was sent
 	lastAck relSSN // Last.ACK.sent
+	stands  standing
 	fin     relSSN // place of the peer's FIN; 0 = not known
 	shift   uint8  // our window scale
 	scaled  bool   // both sides scale windows
 
-	q      *stream.RecvQ // offset 0 is the first byte
-	held   interval.Set  // numbers received beyond a hole
-	recent [4]relSSN     // a number of each range of held that changed last, latest first; 0 = none
-	again  sackRange     // received twice, to be reported by D-SACK (RFC 2883)
-	mss    int           // largest payload seen, at most what our MSS option allowed
-	quick  int           // segments still to be acknowledged at once
+	run    Data      // in order and not fetched yet; empty without Views
+	beyond *beyond   // nil = nothing was received beyond a hole
+	again  sackRange // received twice, to be reported by D-SACK (RFC 2883)
+	mss    int       // largest payload seen, at most what our MSS option allowed
+	quick  uint8     // segments still to be acknowledged at once
 	due    ackDue
 }
 
+// beyond is what arrived before something that precedes it, and what follows
+// until all was fetched.
+type beyond struct {
+	q      *stream.RecvQ // offset 0 is the first byte
+	held   interval.Set  // numbers received beyond a hole
+	recent [4]relSSN     // a number of each range of held that changed last, latest first; 0 = none
+}
+
+// holes reports whether something was received beyond a hole.
+func (r *receiver) holes() bool { return r.beyond != nil && r.beyond.held.Len() > 0 }
+
 // reports reports whether there is something to say in SACK blocks.
-func (r *receiver) reports() bool { return r.held.Len() > 0 || r.again.hi > 0 }
+func (r *receiver) reports() bool { return r.holes() || r.again.hi > 0 }
 
 // sackRange is a range [lo, hi) of the peer's numbers; empty when hi is 0.
 type sackRange struct{ lo, hi relSSN }
@@ -61,8 +72,22 @@ type Data struct {
 // NextData hands out the next received payload and reports whether there was
 // any.
 func (s *Subflow) NextData(d *Data) bool {
-	off, views, owner, ok := s.rcv.q.Pop()
+	run := &s.rcv.run
+	if len(run.Views) > 0 {
+		*d = *run
+		run.Views, run.Owner = run.Views[:0], nil
+		return true
+	}
+	clear(run.Views[:cap(run.Views)]) // handed out before
+	b := s.rcv.beyond
+	if b == nil {
+		return false
+	}
+	off, views, owner, ok := b.q.Pop()
 	if !ok {
+		if b.held.Len() == 0 {
+			s.rcv.beyond = nil
+		}
 		return false
 	}
 	*d = Data{Off: off, Views: views}
@@ -75,7 +100,8 @@ func (s *Subflow) NextData(d *Data) bool {
 // PeerClosed reports whether the peer's FIN has been reached: all payload
 // before it was handed out by NextData.
 func (s *Subflow) PeerClosed() bool {
-	return s.rcv.fin != 0 && s.rcv.nxt > s.rcv.fin && s.rcv.q.Readable() == 0
+	r := &s.rcv
+	return r.fin != 0 && r.nxt > r.fin && len(r.run.Views) == 0 && (r.beyond == nil || r.beyond.q.Readable() == 0)
 }
 
 // RequestAck makes an ACK due at once, for a window update or an option.
@@ -129,8 +155,9 @@ func (s *Subflow) receive(now mono.Time, seg *wire.Segment, num relSSN) {
 
 // heldEnd returns where the received numbers end.
 func (s *Subflow) heldEnd() relSSN {
-	if n := s.rcv.held.Len(); n > 0 {
-		return relSSN(s.rcv.held.At(n - 1).Hi)
+	if s.rcv.holes() {
+		held := &s.rcv.beyond.held
+		return relSSN(held.At(held.Len() - 1).Hi)
 	}
 	return s.rcv.nxt
 }
@@ -145,7 +172,25 @@ func (s *Subflow) store(seg *wire.Segment, num, end relSSN) {
 		return
 	}
 	views := cut(seg.Payload, int(lo-num), int(end-lo))
-	fresh, kept := s.rcv.q.Insert(uint64(lo-1), views, streamOwner(seg.Owner))
+	if r := &s.rcv; r.beyond == nil && lo == r.nxt && len(r.run.Views) == 0 {
+		r.run = Data{Off: uint64(lo - 1), Views: append(r.run.Views, views...), Owner: seg.Owner}
+		seg.Owner = nil
+		s.count.bytesReceived += uint64(end - lo)
+		r.nxt = end
+		return
+	}
+	s.storeBeyond(seg, views, lo, end)
+}
+
+// storeBeyond keeps [lo, end) of a segment while what precedes it is missing, or
+// was not fetched yet.
+func (s *Subflow) storeBeyond(seg *wire.Segment, views [][]byte, lo, end relSSN) {
+	b := s.rcv.beyond
+	if b == nil {
+		b = &beyond{q: stream.NewRecvQ(uint64(s.rcv.nxt - 1))}
+		s.rcv.beyond = b
+	}
+	fresh, kept := b.q.Insert(uint64(lo-1), views, streamOwner(seg.Owner))
 	if kept {
 		seg.Owner = nil
 	}
@@ -156,12 +201,12 @@ func (s *Subflow) store(seg *wire.Segment, num, end relSSN) {
 		}
 	}
 	s.count.bytesReceived += uint64(fresh)
-	s.rcv.nxt = relSSN(s.rcv.q.Next()) + 1
+	s.rcv.nxt = relSSN(b.q.Next()) + 1
 	if lo > s.rcv.nxt {
-		s.rcv.held.Add(uint64(lo), uint64(end))
-		s.noteRecent(lo)
-	} else if s.rcv.held.Len() > 0 {
-		s.rcv.held.Remove(0, uint64(s.rcv.nxt))
+		b.held.Add(uint64(lo), uint64(end))
+		b.noteRecent(lo)
+	} else if b.held.Len() > 0 {
+		b.held.Remove(0, uint64(s.rcv.nxt))
 	}
 }
 
@@ -196,7 +241,7 @@ func cut(views [][]byte, skip, n int) [][]byte {
 
 // noteSize learns how large the peer's full segments are.
 func (s *Subflow) noteSize(size int) {
-	s.rcv.mss = max(s.rcv.mss, min(size, s.cfg.MTU-headerLen))
+	s.rcv.mss = max(s.rcv.mss, min(size, s.mtu-headerLen))
 }
 
 // owe decides when a segment that held size bytes from num on is
@@ -209,7 +254,7 @@ func (s *Subflow) owe(now mono.Time, num, next relSSN, size int) {
 	// duplicate ACK when an out-of-order segment arrives", and "an immediate
 	// ACK when the incoming segment fills in all or part of a gap in the
 	// sequence space".
-	case num != next, s.rcv.held.Len() > 0, s.rcv.nxt != next+relSSN(size):
+	case num != next, s.rcv.holes(), s.rcv.nxt != next+relSSN(size):
 		s.rcv.due = ackNow
 	case s.rcv.quick > 0:
 		s.rcv.quick--
@@ -229,14 +274,14 @@ func (s *Subflow) noteAgain(lo, hi relSSN) { s.rcv.again = sackRange{max(lo, 0),
 
 // noteRecent puts n, which is in held, in front of the numbers whose ranges
 // are reported, and forgets others of the same range.
-func (s *Subflow) noteRecent(n relSSN) {
-	in, _ := s.rcv.held.Next(uint64(n))
-	old := s.rcv.recent
-	s.rcv.recent = [4]relSSN{n}
+func (b *beyond) noteRecent(n relSSN) {
+	in, _ := b.held.Next(uint64(n))
+	old := b.recent
+	b.recent = [4]relSSN{n}
 	i := 1
 	for _, m := range old {
-		if i < len(s.rcv.recent) && m > 0 && !in.Contains(uint64(m)) {
-			s.rcv.recent[i] = m
+		if i < len(b.recent) && m > 0 && !in.Contains(uint64(m)) {
+			b.recent[i] = m
 			i++
 		}
 	}
@@ -271,16 +316,18 @@ func (s *Subflow) putSACK(seg *wire.Segment, room int) {
 		s.rcv.again = sackRange{}
 		first = 1 // may be repeated: that is how it is told from what is new
 	}
-	for _, at := range s.rcv.recent {
-		r, ok := s.rcv.held.Next(uint64(at))
-		if used < n && ok && at > 0 && r.Contains(uint64(at)) {
+	if b := s.rcv.beyond; b != nil {
+		for _, at := range b.recent {
+			r, ok := b.held.Next(uint64(at))
+			if used < n && ok && at > 0 && r.Contains(uint64(at)) {
+				put(relSSN(r.Lo), relSSN(r.Hi))
+			}
+		}
+		// Then, so that a sender that lost ACKs still learns of all, the lowest.
+		for i := 0; used < n && i < min(b.held.Len(), n); i++ {
+			r := b.held.At(i)
 			put(relSSN(r.Lo), relSSN(r.Hi))
 		}
-	}
-	// Then, so that a sender that lost ACKs still learns of all, the lowest.
-	for i := 0; used < n && i < min(s.rcv.held.Len(), n); i++ {
-		r := s.rcv.held.At(i)
-		put(relSSN(r.Lo), relSSN(r.Hi))
 	}
 	if used > 0 {
 		seg.Has |= wire.OptSACK

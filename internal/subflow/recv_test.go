@@ -211,26 +211,37 @@ func TestNoUpdateAfterTheHandshake(t *testing.T) {
 }
 
 // RFC 8684, Section 3.3.4: the connection's window is offered as it is, for
-// other subflows offer the same.
+// other subflows offer the same. Only a segment that neither acknowledges nor
+// sends anything new keeps a larger one, as Linux would do with it.
 func TestReceiveWindowIsOfferedAsSet(t *testing.T) {
 	h := newEstablishedWithWindow(t, 10000)
 	h.in(pkt{flags: ".", seq: 1, ack: 1, len: 10000})
-	for _, w := range []int{500, 502, 2, 10000, 9998} {
-		h.s.SetReceiveWindow(w)
+	for _, w := range [][2]int{{500, 500}, {502, 502}, {2, 502}, {10000, 10000}, {9998, 10000}} {
+		h.s.SetReceiveWindow(w[0])
 		h.s.RequestAck()
-		h.want("no steps", pkt{flags: ".", seq: 1, ack: 10001, wnd: w})
+		h.want("no steps", pkt{flags: ".", seq: 1, ack: 10001, wnd: w[1]})
 	}
+	h.s.SetReceiveWindow(5000)
+	h.push(2 * mss)
+	h.want("the number of the ACK before", pkt{flags: ".", seq: 1, ack: 10001, len: mss, wnd: 10000})
+	h.want("a new one", pkt{flags: ".", seq: 1001, ack: 10001, len: mss, wnd: 5000})
+	h.s.SetReceiveWindow(3000)
+	h.in(pkt{flags: ".", seq: 10001, ack: 2001, len: 1000})
+	h.s.SetReceiveWindow(2000)
+	h.s.RequestAck()
+	h.want("with a new acknowledgment", pkt{flags: ".", seq: 2001, ack: 11001, wnd: 2000})
 }
 
 // What was offered is accepted, whatever is offered later.
 func TestShrunkWindowStillTakesWhatWasOffered(t *testing.T) {
 	h := newEstablishedWithWindow(t, 10000)
 	h.s.SetReceiveWindow(4000)
-	h.s.RequestAck()
-	h.want("the connection's window", pkt{flags: ".", seq: 1, ack: 1, wnd: 4000})
+	h.push(2 * mss)
+	h.skip(1)
+	h.want("the connection's window", pkt{flags: ".", seq: 1001, ack: 1, len: mss, wnd: 4000})
 	h.in(pkt{flags: ".", seq: 1, ack: 1, len: 10000})
 	require.Equal(t, 10000, h.data())
-	h.want("used up", pkt{flags: ".", seq: 1, ack: 10001, wnd: closedWindow})
+	h.want("used up", pkt{flags: ".", seq: 2001, ack: 10001, wnd: closedWindow})
 }
 
 func TestFINBehindAFullWindow(t *testing.T) {

@@ -42,7 +42,7 @@ func (s *Subflow) retimeRexmit(a *ack) {
 // timer, such that it expires after RTO seconds (for the value of RTO after
 // the doubling operation outlined in 5.5)."
 func (s *Subflow) onRexmit(now mono.Time) {
-	s.count.timeouts++
+	s.count.trouble().timeouts++
 	most := s.cfg.Retries
 	if s.snd.syn != synAcked {
 		most = s.cfg.SYNRetries

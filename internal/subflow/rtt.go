@@ -77,12 +77,12 @@ const recentLife = 24 * 24 * time.Hour
 func tsTick(now mono.Time) int64 { return int64(now) / int64(time.Millisecond) }
 
 // tsVal returns the TSval that belongs to an instant.
-func (s *Subflow) tsVal(at mono.Time) uint32 { return uint32(tsTick(at)) + s.cfg.TSOffset }
+func (s *Subflow) tsVal(at mono.Time) uint32 { return uint32(tsTick(at)) + s.tsOffset }
 
 // stamp returns the TSval of a segment sent at now.
 func (s *Subflow) stamp(now mono.Time) uint32 {
 	s.ts.last = max(tsTick(now), s.ts.least)
-	return uint32(s.ts.last) + s.cfg.TSOffset
+	return uint32(s.ts.last) + s.tsOffset
 }
 
 // tsAge returns how long ago a TSval of ours was sent, at least 1 ns and

@@ -74,6 +74,7 @@ func TestRoom(t *testing.T) {
 	require.Zero(t, h.s.Room(h.now, 100*mss))
 	require.Equal(t, 400, h.s.Room(h.now, 400), "half a segment is left")
 	h.ctl.cwnd = 1 << 30
+	h.s.SetController(h.ctl) // a window changes in calls of its controller only
 	require.Equal(t, peerWindow-3*mss, h.s.Room(h.now, 1<<30)/mss*mss, "the peer's window")
 }
 

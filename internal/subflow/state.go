@@ -52,7 +52,7 @@ func (s *Subflow) State() State { return s.state }
 // and after a fast open in SYN-RECEIVED.
 func (s *Subflow) CanSend() bool {
 	return s.state == StateEstablished || s.state == StateCloseWait ||
-		s.state == StateSynReceived && s.fast.early && s.snd.fin == 0
+		s.state == StateSynReceived && s.early && s.snd.fin == 0
 }
 
 // establish enters ESTABLISHED, and from there FIN-WAIT-1 if Close was called

@@ -10,12 +10,27 @@ import (
 
 // counters are totals since the beginning.
 type counters struct {
-	bytesSent, bytesAcked, bytesReceived, bytesRetransmitted uint64
-	segsSent, segsReceived, segsRetransmitted                uint64
-	timeouts, probes, recoveries, spurious, dsacks           uint64
-	mtuProbes, blackHoles                                    uint64
-	cePackets, ceBytes, marked                               uint64
-	drops                                                    reason.Drops
+	bytesSent, bytesAcked, bytesReceived uint64
+	segsSent, segsReceived               uint64
+
+	troubles *troubles // nil = there were none
+	drops    reason.Drops
+}
+
+// troubles are totals of what a subflow that all goes well with never has.
+type troubles struct {
+	bytesRetransmitted, segsRetransmitted          uint64
+	timeouts, probes, recoveries, spurious, dsacks uint64
+	mtuProbes, blackHoles                          uint64
+	cePackets, ceBytes, marked                     uint64
+}
+
+// trouble returns the totals to add to.
+func (c *counters) trouble() *troubles {
+	if c.troubles == nil {
+		c.troubles = &troubles{}
+	}
+	return c.troubles
 }
 
 // Snapshot is what a scheduler looks at. It costs little.
@@ -85,18 +100,25 @@ type Stats struct {
 
 // Stats returns a snapshot of everything.
 func (s *Subflow) Stats() Stats {
-	c := &s.count
+	c, t := &s.count, troubles{}
+	if c.troubles != nil {
+		t = *c.troubles
+	}
+	outOfOrder := 0
+	if b := s.rcv.beyond; b != nil {
+		outOfOrder = int(b.held.Size())
+	}
 	return Stats{
 		Snapshot: s.Snapshot(), State: s.state,
 		RTO: s.rtt.timeout(), Backoff: s.rec.timeouts,
 		DupThresh: s.rec.dupThresh, PeerWindow: s.snd.wnd, ReceiveWindow: int(s.rcv.edge - s.rcv.nxt),
-		OutOfOrder: int(s.rcv.held.Size()),
+		OutOfOrder: outOfOrder,
 		BytesSent:  c.bytesSent, BytesAcked: c.bytesAcked, BytesReceived: c.bytesReceived,
-		BytesRetransmitted: c.bytesRetransmitted,
-		SegsSent:           c.segsSent, SegsReceived: c.segsReceived, SegsRetransmitted: c.segsRetransmitted,
-		Timeouts: c.timeouts, Probes: c.probes, Recoveries: c.recoveries, Spurious: c.spurious, DSACKs: c.dsacks,
-		MTU: s.snd.mtu, MTUProbes: c.mtuProbes, BlackHoles: c.blackHoles,
-		CEPackets: c.cePackets, CEBytes: c.ceBytes, BytesMarked: c.marked,
+		BytesRetransmitted: t.bytesRetransmitted,
+		SegsSent:           c.segsSent, SegsReceived: c.segsReceived, SegsRetransmitted: t.segsRetransmitted,
+		Timeouts: t.timeouts, Probes: t.probes, Recoveries: t.recoveries, Spurious: t.spurious, DSACKs: t.dsacks,
+		MTU: s.snd.mtu, MTUProbes: t.mtuProbes, BlackHoles: t.blackHoles,
+		CEPackets: t.cePackets, CEBytes: t.ceBytes, BytesMarked: t.marked,
 		Drops: maps.Clone(c.drops),
 	}
 }

@@ -8,13 +8,11 @@ import (
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/seq"
-	"github.com/gomptcp/gomptcp/internal/stream"
 	"github.com/gomptcp/gomptcp/internal/timer"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
-// Config is what a subflow is made from. Where 0 stands for a default, it is
-// named.
+// Config is what a subflow is made from.
 type Config struct {
 	Local, Remote netip.AddrPort
 	ISS           seq.SSN
@@ -23,16 +21,29 @@ type Config struct {
 	// MTU is how many bytes of TCP header, options and payload one packet of
 	// the path can carry; at least 100.
 	MTU int
-	// StartMTU is the size to begin with, while larger packets, up to MTU, are
-	// probed for (RFC 8899); 0 = MTU.
-	StartMTU int
 	// SegmentMax is how many payload bytes a super-segment may have; less
 	// than MSS means one packet each.
 	SegmentMax int
+	Room       Room
+
+	// Marks is how the congestion control uses ECN; ECNAsSet leaves it to Knobs.
+	Marks cc.ECN
+
+	FastOpen FastOpen // RFC 7413
+
+	// Knobs are not changed, and kept: any number of subflows may share them.
+	*Knobs
+}
+
+// Knobs are what a subflow has in common with others. Where 0 stands for a
+// default, it is named.
+type Knobs struct {
+	// StartMTU is the size to begin with, while larger packets, up to MTU, are
+	// probed for (RFC 8899); 0 = MTU.
+	StartMTU int
 	// MaxWindow is the largest receive window that will ever be advertised,
 	// in bytes; it chooses the window scale. 0 = 65535.
 	MaxWindow int
-	Room      Room
 
 	// Pacing spreads what is sent over the round trip also where the congestion
 	// control names no rate: at twice the congestion window a round trip in
@@ -78,15 +89,15 @@ type Config struct {
 	// The subflow itself does not look at it.
 	InitialSsthresh int
 
-	FastOpen FastOpen // RFC 7413
+	complete bool // every default is filled in
 }
 
 // Room is how many of the 40 bytes for options are kept free for the
 // connection, in multiples of 4.
 type Room struct {
-	SYN  int // on SYN and SYN/ACK; at most 20
-	Data int // on segments with payload; at most 28
-	ACK  int // on segments without; at most 28
+	SYN  uint8 // on SYN and SYN/ACK; at most 20
+	Data uint8 // on segments with payload; at most 28
+	ACK  uint8 // on segments without; at most 28
 }
 
 // KeepAlive configures probes of an idle peer (RFC 9293, Section 3.8.4).
@@ -116,11 +127,17 @@ func orDefault[T int | time.Duration](v, def T) T {
 	return v
 }
 
-// withDefaults returns c with every zero that stands for a default replaced
-// and every size within its bounds.
-func (c Config) withDefaults() Config {
-	c.MTU = max(c.MTU, minMTU)
-	c.StartMTU = min(max(orDefault(c.StartMTU, c.MTU), minMTU), c.MTU)
+// Complete returns k with every zero that stands for a default replaced: k
+// itself if it came from here. Nil stands for all defaults.
+func (k *Knobs) Complete() *Knobs {
+	if k == nil {
+		k = &Knobs{}
+	}
+	if k.complete {
+		return k
+	}
+	c := *k
+	c.complete = true
 	c.MaxWindow = min(orDefault(c.MaxWindow, 65535), 65535<<maxShift)
 	c.InitialRTO = orDefault(c.InitialRTO, time.Second)
 	c.MinRTO = orDefault(c.MinRTO, 200*time.Millisecond)
@@ -132,9 +149,8 @@ func (c Config) withDefaults() Config {
 	c.FinWait2 = orDefault(c.FinWait2, 60*time.Second)
 	c.DupThresh = orDefault(c.DupThresh, 3)
 	c.InitialWindow = orDefault(c.InitialWindow, 10)
-	c.Room = c.Room.clamp()
 	c.KeepAlive = c.KeepAlive.withDefaults()
-	return c
+	return &c
 }
 
 func (k KeepAlive) withDefaults() KeepAlive {
@@ -146,19 +162,23 @@ func (k KeepAlive) withDefaults() KeepAlive {
 
 func (r Room) clamp() Room {
 	const most = maxOptionsLen - timestampsLen
-	return Room{
-		SYN:  min(max(r.SYN, 0), maxOptionsLen-synOptionsLen),
-		Data: min(max(r.Data, 0), most),
-		ACK:  min(max(r.ACK, 0), most),
-	}
+	return Room{SYN: min(r.SYN, maxOptionsLen-synOptionsLen), Data: min(r.Data, most), ACK: min(r.ACK, most)}
 }
 
 // Subflow is one TCP connection. It must be made by Open or Accept.
 type Subflow struct {
-	cfg    Config
-	ctl    cc.Controller
+	cfg *Knobs // complete
+	ctl cc.Controller
+
+	local, remote netip.AddrPort
+	tsOffset      uint32
+	mtu           int // that this end's link takes
+	segmentMax    int
+	room          Room
+
 	state  State
 	active bool // we sent the first SYN
+	early  bool // data may be sent in SYN-RECEIVED, after a fast open
 
 	snd    sender
 	queue  records
@@ -168,11 +188,11 @@ type Subflow struct {
 	rec    recovery
 	rack   rack
 	pace   pacer
-	search search
+	search *search // nil = nothing was looked for
 	ecn    ecn
-	fast   fastOpen
+	fast   *fastOpen // nil = has no part in one
 	rate   delivery
-	shown  cc.Sample // what the controller was shown last
+	shown  *cc.Sample // memory for what the controller is shown
 
 	timers  timer.Table[timerKind]
 	alive   liveness
@@ -184,6 +204,8 @@ type Subflow struct {
 	// still says that nothing has happened since the last poll found nothing to
 	// send, so that the next one need not look.
 	still bool
+	moves uint64 // see Moves
+	full  uint64 // moves at which Room found a window full, with data in flight
 
 	unreachable bool // the network said so and nothing was acknowledged since
 }
@@ -209,24 +231,31 @@ func Accept(now mono.Time, cfg Config, ctl cc.Controller, syn *wire.Segment) *Su
 }
 
 func newSubflow(cfg Config, ctl cc.Controller) *Subflow {
-	cfg = cfg.withDefaults()
-	s := &Subflow{cfg: cfg, ctl: ctl}
-	s.limiter.most = cfg.ChallengeACKs
-	s.snd = sender{iss: cfg.ISS, end: 1, peerMSS: defaultMSS(cfg.Remote.Addr()), mtu: cfg.StartMTU}
-	s.search.top = cfg.MTU
-	s.rcv = receiver{nxt: 1, lastAck: 1, q: stream.NewRecvQ(0), quick: quickACKs}
-	s.SetReceiveWindow(min(cfg.MaxWindow, 65535))
-	s.rtt = estimator{rto: cfg.InitialRTO, least: cfg.MinRTO, most: cfg.MaxRTO}
-	s.rec.dupThresh = cfg.DupThresh
+	k := cfg.Complete()
+	s := &Subflow{
+		cfg: k, ctl: ctl, local: cfg.Local, remote: cfg.Remote, tsOffset: cfg.TSOffset,
+		mtu: max(cfg.MTU, minMTU), segmentMax: cfg.SegmentMax, room: cfg.Room.clamp(),
+	}
+	start := min(max(orDefault(k.StartMTU, s.mtu), minMTU), s.mtu)
+	s.snd = sender{iss: cfg.ISS, end: 1, peerMSS: defaultMSS(cfg.Remote.Addr()), mtu: start}
+	s.rcv = receiver{nxt: 1, lastAck: 1, quick: quickACKs}
+	s.SetReceiveWindow(min(k.MaxWindow, 65535))
+	s.rtt = estimator{rto: k.InitialRTO, least: k.MinRTO, most: k.MaxRTO}
+	s.rec.dupThresh = k.DupThresh
+	s.ecn.wanted = k.ECN || cfg.Marks != cc.ECNAsSet
+	s.ecn.exact = k.ExactECN && cfg.Marks == cc.ECNAsSet || cfg.Marks == cc.ECNExact
+	if cfg.FastOpen != (FastOpen{}) {
+		s.fast = &fastOpen{cfg: cfg.FastOpen}
+	}
 	s.updateMSS()
 	return s
 }
 
 // Local returns the local address and port.
-func (s *Subflow) Local() netip.AddrPort { return s.cfg.Local }
+func (s *Subflow) Local() netip.AddrPort { return s.local }
 
 // Remote returns the peer's address and port.
-func (s *Subflow) Remote() netip.AddrPort { return s.cfg.Remote }
+func (s *Subflow) Remote() netip.AddrPort { return s.remote }
 
 // MSS returns how many payload bytes a full data segment has, beside the
 // options of the subflow and Room.Data bytes for those of the connection.
@@ -249,13 +278,14 @@ func (s *Subflow) RTO() time.Duration { return s.rtt.timeout() }
 // SetRoom changes what is kept free for the connection's options.
 func (s *Subflow) SetRoom(r Room) {
 	s.stir()
-	s.cfg.Room = r.clamp()
+	s.room = r.clamp()
 	s.updateMSS()
 }
 
 // SetController changes the congestion controller. The new one begins where it
 // was made to; a recovery under way goes on towards its window.
 func (s *Subflow) SetController(ctl cc.Controller) {
+	s.stir()
 	s.ctl = ctl
 	s.rec.undo = undo{}
 }
@@ -266,7 +296,14 @@ func (s *Subflow) SACK() bool { return s.snd.sack }
 // SetNagle turns the Nagle algorithm on or off.
 func (s *Subflow) SetNagle(on bool) {
 	s.stir()
-	s.cfg.Nagle = on
+	s.turn(func(k *Knobs) { k.Nagle = on })
+}
+
+// turn changes knobs of this subflow alone.
+func (s *Subflow) turn(change func(*Knobs)) {
+	k := *s.cfg
+	change(&k)
+	s.cfg = &k
 }
 
 // drop counts a segment, or a part of one, as ignored.

@@ -57,7 +57,7 @@ func (s *Subflow) onTailProbe(now mono.Time) {
 	if s.queue.total == 0 {
 		return
 	}
-	s.count.probes++
+	s.count.trouble().probes++
 	s.rack.tlp.due, s.rec.pass = true, true
 	// "After attempting to send a loss probe, regardless of whether a loss
 	// probe was sent, the sender MUST re-arm the RTO timer, not the PTO timer".
@@ -109,7 +109,7 @@ func (s *Subflow) probeAcked(a *ack) {
 		// The probe repaired the loss of the last segment. "The sender then
 		// SHOULD invoke a congestion control response equivalent to a fast
 		// recovery."
-		s.count.recoveries++
+		s.count.trouble().recoveries++
 		sm := s.sample(a)
 		sm.InFlight = a.inFlight
 		s.congested(cc.LossFast, sm)

@@ -92,7 +92,7 @@ func (s *Subflow) allTwice(a *ack) bool {
 // After a needless timeout one segment goes out in any case: its ACK tells what
 // else was lost while nothing was heard, which the timer would tell late.
 func (s *Subflow) takeBack(a *ack) {
-	s.count.spurious++
+	s.count.trouble().spurious++
 	s.rec.pass = s.rec.undo.by == cc.LossTimeout && a.advanced
 	if s.rec.undo.by == cc.LossFast {
 		s.adaptThresh(a)

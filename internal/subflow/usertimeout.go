@@ -6,10 +6,10 @@ import (
 	"github.com/gomptcp/gomptcp/internal/mono"
 )
 
-// SetUserTimeout changes Config.UserTimeout; 0 = none.
+// SetUserTimeout changes Knobs.UserTimeout; 0 = none.
 func (s *Subflow) SetUserTimeout(now mono.Time, d time.Duration) {
 	s.stir()
-	s.cfg.UserTimeout = max(d, 0)
+	s.turn(func(k *Knobs) { k.UserTimeout = max(d, 0) })
 	s.timers.Stop(timerUser)
 	if s.snd.nxt > s.snd.una && !s.state.over() {
 		s.startUserTimeout(now)

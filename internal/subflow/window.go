@@ -36,6 +36,7 @@ func (s *Subflow) restart(now mono.Time) {
 		return
 	}
 	if rw := s.cfg.InitialWindow * s.snd.mss; s.rec.ceiling == 0 || s.rec.ceiling > rw {
+		s.moves++
 		s.rec.ceiling, s.rec.creeps = rw, false
 	}
 }
@@ -69,6 +70,12 @@ func (s *Subflow) raiseCeiling(acked int) {
 // queued and what must be sent again, in full segments unless it is all that
 // waits. It is 0 while silly-window avoidance or Nagle's algorithm say so.
 func (s *Subflow) Room(now mono.Time, waiting int) int {
+	if s.full == s.moves && waiting >= s.snd.mss && !s.timers.Next().Reached(now) {
+		// The usual answer, many of which there are for each segment of a
+		// connection with many subflows.
+		s.snd.waiting = waiting
+		return 0
+	}
 	waiting = max(waiting, 0)
 	if s.snd.refused || (waiting > 0) != (s.snd.waiting > 0) {
 		s.stir()
@@ -108,6 +115,9 @@ func (s *Subflow) Room(now mono.Time, waiting int) int {
 	case n > 0 && idle && !s.silly(n):
 		return n
 	}
+	if n < waiting && waiting >= mss && s.queue.total > 0 {
+		s.full = s.moves
+	}
 	// The window alone holds us back and no ACK is on its way to open it.
 	s.snd.refused = idle && min(waiting, window) < mss
 	s.setPersist(now)
@@ -140,8 +150,12 @@ func (s *Subflow) silly(n int) bool {
 // a window is closed, this subflow's or its own. While it has, and nothing is
 // in flight whose ACK would tell of a change, the window is probed.
 func (s *Subflow) SetBlocked(now mono.Time, blocked bool) {
+	blocked = blocked && s.CanSend()
+	if blocked == s.snd.blocked {
+		return
+	}
 	s.stir()
-	s.snd.blocked = blocked && s.CanSend()
+	s.snd.blocked = blocked
 	s.setPersist(now)
 }
 
@@ -221,6 +235,37 @@ func (r *receiver) window() uint16 {
 	return uint16(min(max(r.offer-r.nxt, 0)>>r.shift, 65535))
 }
 
+// standing is the window that a peer goes by, and the numbers of the segment
+// that had it.
+type standing struct {
+	ack, seq relSSN
+	wnd      uint16 // on the wire
+}
+
+// advertise returns the window for a segment that begins at num. One that
+// neither acknowledges nor sends anything new must not make it smaller: Linux
+// takes no smaller window from it, as RFC 9293, Section 3.10.7.4, would, but does
+// take its DATA_ACK, which the larger one would then be relative to. Connections
+// see it by OwnWindow and acknowledge less instead.
+func (r *receiver) advertise(num relSSN) uint16 {
+	w := r.window()
+	if r.nxt == r.stands.ack && num <= r.stands.seq && w < r.stands.wnd {
+		return r.stands.wnd
+	}
+	r.stands = standing{ack: r.nxt, seq: max(num, r.stands.seq), wnd: w}
+	return w
+}
+
+// OwnWindow returns SEG.WND of a segment to be sent, not a SYN, in bytes.
+func (s *Subflow) OwnWindow(seg *wire.Segment) int { return int(seg.Wnd) << s.rcv.shift }
+
+// OfferLess takes at least n bytes from the window of a segment to be sent.
+func (s *Subflow) OfferLess(seg *wire.Segment, n int) {
+	unit := 1 << s.rcv.shift
+	seg.Wnd -= uint16(min((n+unit-1)/unit, int(seg.Wnd)))
+	s.rcv.stands.wnd = seg.Wnd
+}
+
 // unscaled returns the window to advertise in a SYN.
 //
 // RFC 7323, Section 2.2: "The window field in a segment where the SYN bit is
@@ -235,7 +280,8 @@ func (r *receiver) unscaled() uint16 { return uint16(min(max(r.offer-r.nxt, 0), 
 // 3.8.6.2.2): it is the connection's, and all its subflows have to offer the
 // same (RFC 8684, Section 3.3.4).
 // Deviation: RFC 9293, Section 3.8.6, says not to shrink the window (SHLD-14).
-// What arrives on other subflows makes it smaller here.
+// What arrives on other subflows makes it smaller here, with the next segment
+// that acknowledges or sends something new.
 func (s *Subflow) SetReceiveWindow(bytes int) {
 	r := &s.rcv
 	bytes = min(max(bytes, 0), s.cfg.MaxWindow)

@@ -7,14 +7,16 @@ import (
 )
 
 // Kinds is how many kinds one Table can hold; a K must be less.
-const Kinds = 16
+const Kinds = 12
 
 // Table holds at most one deadline for each kind K, an enumeration that
 // starts at 0. The zero Table has none set. Setting a kind beyond Kinds
 // panics.
 type Table[K ~uint8] struct {
-	at  [Kinds]mono.Time
-	set uint16 // bit k: at[k] is set
+	at    [Kinds]mono.Time
+	set   uint16 // bit k: at[k] is set
+	first K      // the earliest of those, unless stale
+	stale bool
 }
 
 // Set makes at the deadline of k, in place of an earlier one. The zero
@@ -24,7 +26,17 @@ func (t *Table[K]) Set(k K, at mono.Time) {
 		t.Stop(k)
 		return
 	}
+	old := t.at[t.first]
 	t.at[k] = at
+	switch {
+	case t.set == 0:
+		t.first, t.stale = k, false
+	case t.stale:
+	case k == t.first:
+		t.stale = old.Before(at)
+	case at.Before(old), at == old && k < t.first:
+		t.first = k
+	}
 	t.set |= 1 << k
 }
 
@@ -32,6 +44,7 @@ func (t *Table[K]) Set(k K, at mono.Time) {
 func (t *Table[K]) Stop(k K) {
 	t.at[k] = 0
 	t.set &^= 1 << k
+	t.stale = t.stale || k == t.first
 }
 
 // StopAll takes all deadlines away.
@@ -60,11 +73,15 @@ func (t *Table[K]) Expired(now mono.Time) (k K, ok bool) {
 // earliest returns the kind with the earliest deadline, among equals the
 // lowest; the instant is zero if there is none.
 func (t *Table[K]) earliest() (k K, at mono.Time) {
+	if !t.stale {
+		return t.first, t.at[t.first]
+	}
 	for set := t.set; set != 0; set &= set - 1 {
 		i := bits.TrailingZeros16(set)
 		if !at.Set() || t.at[i].Before(at) {
 			k, at = K(i), t.at[i]
 		}
 	}
+	t.first, t.stale = k, false
 	return k, at
 }
