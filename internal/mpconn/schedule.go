@@ -13,6 +13,12 @@ import (
 // enough to let a policy interleave paths.
 const mappingSegments = 16
 
+// look is how the scheduler saw the connection last.
+type look struct {
+	view      scheduler.View // reused by every pick
+	viewFlows []*flow        // the flow behind each entry of view, which is up to date with flow.shown
+}
+
 // schedule gives one range to the subflows that the scheduler picks and
 // reports whether it gave anything. It remembers a fruitless try until the
 // next input.
@@ -257,6 +263,9 @@ func (c *Conn) give(now mono.Time, f *flow, lo uint64, n, room int, again bool) 
 // fillView shows the scheduler the flows that could carry [lo, hi). It
 // reports whether any has room.
 func (c *Conn) fillView(now mono.Time, ask scheduler.Ask, lo, hi uint64) bool {
+	if c.look == nil {
+		c.look = &look{view: scheduler.View{Holders: c.holders}}
+	}
 	v, s := &c.view, &c.snd
 	v.Ask, v.Now = ask, now.Duration()
 	v.Acked, v.Sent = int64(min(s.una, s.q.End())), int64(s.nxt)
