@@ -115,6 +115,15 @@ func TestDefaultMakesNoQueues(t *testing.T) {
 	require.Equal(t, 27, n)
 }
 
+// A subflow that has carried a few bytes only is not thought slow for that.
+func TestDefaultDoesNotForgetTheIdle(t *testing.T) {
+	idle, busy := pipe(0, 20, 10, 0, mss), pipe(1, 30, 100, 50, mss)
+	idle.DeliveryRate, busy.DeliveryRate = 250, 3e6
+	v := wide(idle, busy)
+	v.Unacked, v.SendWindow = 50*mss, 200*mss
+	require.Equal(t, uint64(0b01), newScheduler(t, "default").Pick(v).Send)
+}
+
 // While the window is blocked, or at the end, the fast subflow repeats what a
 // slower one would deliver later.
 func TestDefaultOvertakes(t *testing.T) {
