@@ -229,18 +229,16 @@ func (c *Conn) sent(skip int64) (lo, hi uint64) {
 // give binds up to n bytes at lo to one flow and returns how many.
 func (c *Conn) give(now mono.Time, f *flow, lo uint64, n, room int, again bool) int {
 	mss := f.tcp.MSS()
-	_, segmentMax := c.cfg.Path(f.tcp.Local().Addr(), f.tcp.Remote().Addr())
-	most := max(segmentMax, mappingSegments*mss)
-	if f.join == nil && c.active && !c.joinable && c.mode == modeMPTCP && f.tcp.Pushed() == f.lead.out {
-		// The mapping in MP_CAPABLE belongs to one segment.
-		most = mss
-	}
+	// The mapping in MP_CAPABLE belongs to one segment.
+	single := f.join == nil && c.active && !c.joinable && c.mode == modeMPTCP && f.tcp.Pushed() == f.lead.out
 	rider := c.boards(f)
-	if rider {
-		most = mss
-	}
-	n = min(n, room, most, 1<<16-1)
-	if n > mss {
+	n = min(n, room, 1<<16-1)
+	switch {
+	case single || rider:
+		n = min(n, mss)
+	case n > mss: // a look-up that small messages do without
+		_, segmentMax := c.cfg.Path(f.tcp.Local().Addr(), f.tcp.Remote().Addr())
+		n = min(n, max(segmentMax, mappingSegments*mss))
 		n -= n % mss
 	}
 	pushed := f.tcp.Pushed()
