@@ -100,7 +100,12 @@ func headersOf(pkt *stack.PacketBuffer) (ip, tcp []byte) {
 	if list.Front() == nil {
 		return nil, nil
 	}
-	b := list.Front().AsSlice()[skip:]
+	return headersIn(list.Front().AsSlice()[skip:])
+}
+
+// headersIn returns the IP and TCP headers that b begins with; nil if there are
+// none.
+func headersIn(b []byte) (ip, tcp []byte) {
 	n := ipLength(b)
 	if n == 0 || len(b) < n+header.TCPMinimumSize {
 		return nil, nil

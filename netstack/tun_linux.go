@@ -28,6 +28,7 @@ type tunDevice struct {
 
 	// What follows belongs to the reader.
 	got     []*stack.PacketBuffer
+	gotten  int          // bytes of the packets in got
 	space   *buffer.View // to be read into
 	before  vnetHeader
 	pieces  [][]byte
@@ -137,24 +138,28 @@ func (d *tunDevice) writev(fd uintptr) bool {
 }
 
 func (d *tunDevice) receive(dst []*stack.PacketBuffer) ([]*stack.PacketBuffer, error) {
-	d.got = dst
+	d.got, d.gotten = dst, 0
 	err := d.raw.Read(d.read)
 	if err == nil {
 		err = d.readErr
 	}
 	dst, d.got = d.got, nil
 	if err != nil && d.space != nil {
-		d.space.Release()
+		leaveBlock(d.space)
 		d.space = nil
 	}
 	return dst, err
 }
 
+// readMost is how many bytes are read before they are delivered: few enough
+// that they are still in the processor's caches then.
+const readMost = 1 << 20
+
 // readv is what RawConn calls until it returns true.
 func (d *tunDevice) readv(fd uintptr) bool {
-	for len(d.got) < burstMost {
+	for len(d.got) < burstMost && d.gotten < readMost {
 		if d.space == nil {
-			d.space = buffer.NewViewSize(buffer.MaxChunkSize)
+			d.space = takeBlock()
 		}
 		d.pieces = d.pieces[:0]
 		head := 0
@@ -182,17 +187,20 @@ func (d *tunDevice) readv(fd uintptr) bool {
 // mostlyFull is how many bytes a packet must have to be given the memory that
 // it was read into. Smaller ones are copied, so that none holds more than about
 // twice its size.
-const mostlyFull = buffer.MaxChunkSize / 2
+const mostlyFull = blockSize / 2
 
 // take makes a packet of the n bytes read last.
 func (d *tunDevice) take(n int) {
-	v := d.space
+	b := d.space.AsSlice()[:n]
+	var v *buffer.View
 	if n > mostlyFull {
+		v = share(d.space, b)
+		leaveBlock(d.space)
 		d.space = nil
-		v.CapLength(n)
 	} else {
-		v = buffer.NewViewWithData(v.AsSlice()[:n])
+		v = buffer.NewViewWithData(b)
 	}
+	d.gotten += n
 	if pkt := d.before.packet(v); pkt != nil {
 		d.got = append(d.got, pkt)
 	}

@@ -86,9 +86,31 @@ func (h *vnetHeader) packet(v *buffer.View) *stack.PacketBuffer {
 		v.Release()
 		return nil
 	}
-	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithView(v)})
+	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: parted(v)})
 	pkt.GSOOptions = gso
 	return pkt
+}
+
+// partFrom is how many bytes a packet must have for its headers to be parted
+// from its payload.
+const partFrom = 4 << 10
+
+// parted returns the buffer of a packet that lies in v, which it takes over.
+// gVisor copies the whole memory that headers lie in when it looks at them, if
+// that is shared, as it makes it be itself: so those of a large packet get some
+// of their own.
+func parted(v *buffer.View) buffer.Buffer {
+	b := v.AsSlice()
+	ip, tcp := headersIn(b)
+	n := len(ip) + len(tcp)
+	if tcp == nil || len(b) < partFrom {
+		return buffer.MakeWithView(v)
+	}
+	buf := buffer.MakeWithData(b[:n])
+	v.TrimFront(n)
+	payload := buffer.MakeWithView(v)
+	buf.Merge(&payload)
+	return buf
 }
 
 // complete finishes a partial checksum. It reports false if there is no place

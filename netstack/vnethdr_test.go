@@ -1,6 +1,7 @@
 package netstack
 
 import (
+	"bytes"
 	"encoding/binary"
 	"net/netip"
 	"testing"
@@ -66,6 +67,29 @@ func TestVnetHeaderOfWhatTheSystemSends(t *testing.T) {
 		"start and zeros": vnet(1, 0, 52, 0, 65535, 65535),
 	} {
 		require.Nil(t, h.packet(viewOf(raw)), name)
+	}
+}
+
+// gVisor looks at the headers of a packet whose memory is shared without
+// copying the payload.
+func TestHeadersOfLargePacketsArePartedFromThePayload(t *testing.T) {
+	for _, src := range []string{"10.0.0.1", "2001:db8::1"} {
+		addr := netip.MustParseAddr(src)
+		raw := content(superSegment(addr, addr.Next(), pattern(50_000), 1448, header.TCPFlagAck))
+		v := viewOf(raw)
+		h := vnetHeader{}
+		pkt := h.packet(v.Clone())
+		require.True(t, bytes.Equal(raw, content(pkt)))
+		views, _ := dataOf(pkt, nil, nil)
+		require.Len(t, views, 2)
+		require.Equal(t, 50_000, len(views[1]))
+		require.Same(t, &v.AsSlice()[len(raw)-50_000], &views[1][0], "not copied")
+		_, ok := pkt.Data().PullUp(len(views[0]))
+		require.True(t, ok)
+		after, _ := dataOf(pkt, nil, nil)
+		require.Same(t, &views[1][0], &after[1][0], "not copied by looking")
+		pkt.DecRef()
+		v.Release()
 	}
 }
 

@@ -36,4 +36,10 @@
 //	sctc-planned             SCTC as its equations say (ours)
 //	sctc-optimal             the exact optimum of SCTC's problem (ours)
 //	default                  see Default
+//
+// Two of the field are no schedulers. Adaptive path isolation ("Freeway") is a
+// path manager, mptcp's "freeway". Packet scatter that becomes MPTCP (MMPTCP)
+// sends packets of one sequence space over many paths, which no subflow can do:
+// only simulations have it (experiment mmptcp of bench/run), where routers spray
+// them.
 package scheduler

@@ -159,6 +159,16 @@ func TestSCTC(t *testing.T) {
 		full.Unsent = 10 * mss
 	}
 
+	// The tail of the planned mode is what fits the windows of both, full or
+	// not: 12 segments are more than the 5 that fit now, and all are
+	// acknowledged by the first subflow after 45 ms, by the other after 50.
+	part := view(full.Subflows[0], pipe(1, 50, 50, 45, mss))
+	part.Unsent = 12 * mss
+	require.Equal(t, uint64(0b10), newScheduler(t, "sctc-literal").Pick(part).Send)
+	for _, name := range []string{"sctc-planned", "sctc-optimal"} {
+		require.True(t, newScheduler(t, name).Pick(part).Wait, name)
+	}
+
 	free := scheduler.SCTC(scheduler.SCTCConfig{FreeWindow: true})()
 	backlog.Subflows[1].Room = 20 * mss // 400 KB/s of free window
 	require.Equal(t, uint64(0b01), free.Pick(backlog).Send)

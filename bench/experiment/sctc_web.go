@@ -115,6 +115,9 @@ func reduceWebSetting(r *Results, rep *Report, setting sctcSetting, conns int, j
 		gain := rep.Metric("time saved over minrtt, "+name, "", sctcGain(r, scheme, "time s", func(s string) []string { return []string{webCase(setting, s, conns)} }))
 		share := rep.Metric("objects earlier than minrtt, "+name, "", earlier(r, name, webCase(setting, "minrtt", conns)))
 		if scheme == "sctc-planned" {
+			for _, rival := range sctcSchemes[1:3] {
+				rep.Metric(fmt.Sprintf("objects earlier than %s, %s", rival, name), "", earlier(r, name, webCase(setting, rival, conns))).Paper(0.967)
+			}
 			gain.Paper(0.25)
 			share.Paper(0.967)
 			if judged {

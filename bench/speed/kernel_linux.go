@@ -134,6 +134,10 @@ func (verified) Capabilities() stack.LinkEndpointCapabilities {
 	return stack.CapabilityRXChecksumOffload
 }
 
+// Wait returns at once: gVisor calls it with a lock held that the link's reader
+// may wait for.
+func (verified) Wait() {}
+
 // openGVisor opens gVisor's own TCP on a TUN.
 func openGVisor(tuns []*netstack.TUN) (*opened, error) {
 	s, err := newGVisor(verified{tuns[0]}, netip.PrefixFrom(tunAddr(1, 2), 24))
@@ -144,7 +148,11 @@ func openGVisor(tuns []*netstack.TUN) (*opened, error) {
 		dial: func(to netip.AddrPort) (net.Conn, error) {
 			return dialGVisor(s, tcpip.FullAddress{Addr: tcpip.AddrFrom4(to.Addr().As4()), Port: to.Port()})
 		},
-		close: func() error { s.Destroy(); return nil },
+		close: func() error {
+			s.Destroy()
+			tuns[0].Wait()
+			return nil
+		},
 	}, nil
 }
 

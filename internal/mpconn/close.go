@@ -136,7 +136,7 @@ func (c *Conn) peerClosedFlow(now mono.Time, f *flow) {
 		}
 		return
 	}
-	if f.bareFIN && c.nextID == 1 && !c.rcv.hasFin {
+	if f.bareFIN && c.mayFallBack(f) && !c.rcv.hasFin {
 		// The only subflow there ever was ends, and not as MPTCP ends one: the
 		// peer has fallen back.
 		c.fallBack(now, f, reason.FallbackNoMapping)

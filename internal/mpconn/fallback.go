@@ -44,7 +44,7 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 	inLine := c.sendsInLine(f) && c.receivesInLine(f)
 	if why != reason.FallbackChecksum && why != reason.FallbackInfinite {
 		// The peer is taken to have been plain TCP from the start.
-		inLine = inLine && c.nextID == 1 && delta == 0 && c.stats.BytesReinjected == 0
+		inLine = inLine && !c.added && delta == 0 && c.stats.BytesReinjected == 0
 	}
 	if c.cfg.RequireMPTCP {
 		c.fallback = why
@@ -59,6 +59,7 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 		c.abort(now, reason.CloseLocalReset)
 		return
 	}
+	c.stopJoins(now, f)
 	f.startInfinite(c)
 	c.startPlain(why)
 	f.infiniteDelta = delta
@@ -80,6 +81,14 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 	c.flowAcked(f)
 	c.snd.idle = false
 }
+
+// mayFallBack reports whether lost options make the connection plain TCP.
+//
+// RFC 8684, Section 3.7: "before any additional subflows are added, the
+// implementation MUST drop out of MPTCP mode and fall back to regular TCP." A join
+// that is under way does not count, lest one side fall back and the other go on
+// with MPTCP, unless the peer may have had its third ACK already.
+func (c *Conn) mayFallBack(f *flow) bool { return !c.added && f.join == nil && c.onlyPath(f) }
 
 // heldFrom returns the subflow offset of the first byte not delivered.
 func (f *flow) heldFrom() uint64 {
@@ -115,7 +124,7 @@ func (c *Conn) checkProof(now mono.Time, f *flow, seg *wire.Segment) {
 		return
 	}
 	switch {
-	case c.nextID == 1:
+	case c.mayFallBack(f):
 		// RFC 8684, Section 3.7: data on the first subflow acknowledged
 		// without a DATA_ACK means that the peer has fallen back.
 		c.fallBack(now, f, reason.FallbackNoDataACK)
@@ -202,7 +211,6 @@ func (c *Conn) infiniteMapping(now mono.Time, f *flow, d *wire.DSS) {
 	if f.fail.waiting {
 		why = reason.FallbackChecksum
 	}
-	c.stopJoins(now, f)
 	c.fallBack(now, f, why)
 }
 

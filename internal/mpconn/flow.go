@@ -51,7 +51,6 @@ type flow struct {
 	peerReset     reason.Reset // what the peer's RST said
 	peerTransient bool
 	failed        reason.Close // why we ended it, if we did
-	prio          signal       // the MP_PRIO we have to say
 	riding        bool         // signals are on its payload
 	out           mappings     // sent and not acknowledged on the subflow
 	in            mappings     // received and not used up
@@ -80,6 +79,7 @@ type trouble struct {
 	probe    probe
 	silence  silence
 	stuck    stuck
+	prio     signal // the MP_PRIO we have to say
 }
 
 // noTrouble is that of flows to which nothing has happened. Nobody changes it.
@@ -120,7 +120,7 @@ func (c *Conn) addFlow(a flowArgs) *flow {
 	}
 	if a.join == nil && f.backupLocal {
 		// MP_CAPABLE, unlike MP_JOIN, has no flag for it.
-		f.prio.start()
+		f.inTrouble().prio.start()
 	}
 	c.nextID++
 	mss := c.pathMSS(a.local.Addr(), a.remote.Addr())
@@ -211,6 +211,7 @@ func (c *Conn) flowEvent(now mono.Time, f *flow, e subflow.Event) {
 // flowUp lets a flow carry data.
 func (c *Conn) flowUp(now mono.Time, f *flow) {
 	f.phase = phaseUp
+	c.added = c.added || f.join != nil
 	f.tcp.SetRoom(c.roomFor(f))
 	c.synDataAcked(now, f)
 	c.snd.idle = false

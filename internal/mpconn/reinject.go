@@ -141,16 +141,8 @@ func (c *Conn) dataTimeout(now mono.Time) {
 		c.armDataRexmit(now)
 		return
 	}
-	if len(c.flows) == 1 && c.nextID == 1 && c.flows[0].bare > 0 && !c.inFlight(c.snd.una) {
-		// The peer acknowledges like plain TCP. Before anything is sent out of
-		// the subflow's order, which plain TCP would take for new bytes, it is
-		// still possible to follow it; but not if bytes came whose mapping was
-		// lost, for they may be some that it sent again itself.
-		if f := c.flows[0]; len(f.held) > 0 {
-			c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
-		} else {
-			c.fallBack(now, f, reason.FallbackNoDataACK)
-		}
+	if f := c.flow(0); f != nil && f.bare > 0 && !c.added && !c.inFlight(c.snd.una) {
+		c.timeoutOfBare(now, f)
 		return
 	}
 	if c.snd.holes.Len() > 0 && c.snd.holes.At(0).Lo <= c.snd.una {
@@ -178,6 +170,22 @@ func (c *Conn) dataTimeout(now mono.Time) {
 		c.snd.finAgain = true
 	}
 	c.armDataRexmit(now)
+}
+
+// timeoutOfBare acts on the data-level timer where the peer acknowledges like
+// plain TCP. Before anything is sent out of the subflow's order, which plain TCP
+// would take for new bytes, it is still possible to follow it; but not if bytes
+// came whose mapping was lost, for they may be some that it sent again itself,
+// and not while a join may have come up at the peer.
+func (c *Conn) timeoutOfBare(now mono.Time, f *flow) {
+	switch {
+	case len(f.held) > 0:
+		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
+	case c.mayFallBack(f):
+		c.fallBack(now, f, reason.FallbackNoDataACK)
+	default:
+		c.armDataRexmit(now)
+	}
 }
 
 // inFlight reports whether a flow carries a byte that no other is a better
