@@ -116,7 +116,7 @@ func (c *Conn) joinableAddr(a netip.Addr) bool {
 	case a.IsLoopback():
 		return first.IsLoopback()
 	case slices.Contains(c.addrs.locals, a) || c.cfg.OwnAddr != nil && c.cfg.OwnAddr(a):
-		return first == c.remote.Addr()
+		return first == c.ends.Remote.Addr()
 	}
 	return true
 }
