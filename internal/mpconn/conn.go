@@ -105,6 +105,8 @@ type sendSide struct {
 	finAgain bool         // and must go out again
 	finOn    *flow        // where it went last
 	idle     bool         // nothing could be scheduled since the last input
+	full     bool         // and that because all windows are in use
+	waited   bool         // the flows were told that bytes wait
 	heldAt   mono.Time    // since when the scheduler waits though no event is on its way
 }
 

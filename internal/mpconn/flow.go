@@ -46,6 +46,7 @@ type flow struct {
 	// dataAcked: data of ours was acknowledged here with a DATA_ACK, so that
 	// later ACKs may go without.
 	dataAcked bool
+	told      uint64      // right edge of the window that was last told here
 	reset     wire.TCPRst // what our RST says
 
 	peerReset     reason.Reset // what the peer's RST said

@@ -293,6 +293,9 @@ func (s *Subflow) SetController(ctl cc.Controller) {
 	s.rec.forgetUndo()
 }
 
+// SACK reports whether the peer sends and takes SACK blocks.
+func (s *Subflow) SACK() bool { return s.snd.sack }
+
 // SetNagle turns the Nagle algorithm on or off.
 func (s *Subflow) SetNagle(on bool) {
 	s.stir()
