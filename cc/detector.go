@@ -126,14 +126,14 @@ func (p *pairing) judged() bool { return p.known >= sbdMemory || p.marks }
 func (d *detector) add(c Controller) *watched {
 	w := &watched{c: c, set: len(d.flows)}
 	d.flows = append(d.flows, w)
+	if d.comparison != nil && d.sbdAt != 0 {
+		w.observed, w.pairs = &observed{}, make([]pairing, len(d.flows)-1)
+	}
 	if len(d.flows) == 1 {
 		return w
 	}
 	if d.comparison == nil {
 		d.comparison = &comparison{}
-	}
-	if d.sbdAt != 0 {
-		w.observed, w.pairs = &observed{}, make([]pairing, len(d.flows)-1)
 	}
 	d.labels, d.through = make([]int, len(d.flows)), make([]*sbdFlow, len(d.flows))
 	return w
