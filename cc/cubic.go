@@ -20,10 +20,10 @@ const (
 // allows, or the first ACK after every reduction would be one of slow start.
 type cubic struct {
 	win   window
-	start hystart
+	start *hystart // nil before the first slow start has begun
 	clock cubicClock
 	curve cubicCurve
-	undo  cubicUndo
+	undo  *cubicUndo // nil = there is nothing to take back
 }
 
 // cubicCurve is the growth function of one stage of congestion avoidance.
@@ -39,7 +39,6 @@ type cubicCurve struct {
 
 // cubicUndo is the state before the last congestion event.
 type cubicUndo struct {
-	valid          bool
 	cwnd, ssthresh float64
 	curve          cubicCurve
 }
@@ -70,7 +69,7 @@ func (c *cubic) grow(s *Sample) {
 	switch {
 	case !grows(s):
 	case c.win.inSlowStart():
-		c.start.slowStart(&c.win, s)
+		c.slowStart().slowStart(&c.win, s)
 	default:
 		if !c.curve.started {
 			c.startStage()
@@ -143,16 +142,24 @@ func (c *cubic) grownByOthers() { c.curve.started, c.curve.flat = false, true }
 
 func (c *cubic) OnLoss(l Loss, s *Sample) { c.cut(l, s, c.keep(l)) }
 
+// slowStart returns the state of the first slow start, to be changed.
+func (c *cubic) slowStart() *hystart {
+	if c.start == nil {
+		c.start = &hystart{}
+	}
+	return c.start
+}
+
 func (c *cubic) keep(Loss) float64 { return cubicBeta }
 
 func (c *cubic) cut(l Loss, s *Sample, keep float64) {
 	c.win.setMSS(s)
-	c.start.stop()
+	c.slowStart().stop()
 	if c.win.repeated(l) {
 		c.win.cwnd = c.win.mss
 		return
 	}
-	c.undo = cubicUndo{valid: true, cwnd: c.win.cwnd, ssthresh: c.win.ssthresh, curve: c.curve}
+	c.undo = &cubicUndo{cwnd: c.win.cwnd, ssthresh: c.win.ssthresh, curve: c.curve}
 
 	v := &c.curve
 	v.started = false
@@ -173,11 +180,11 @@ func (c *cubic) cut(l Loss, s *Sample, keep float64) {
 // "CUBIC MAY restore the original values ... if the current cwnd is lower
 // than cwnd_prior". The same is done for a spurious timeout (Section 4.9.1).
 func (c *cubic) Undo() {
-	if !c.undo.valid || c.win.cwnd >= c.curve.cwndPrior {
+	if c.undo == nil || c.win.cwnd >= c.curve.cwndPrior {
 		return
 	}
 	c.win.cwnd, c.win.ssthresh, c.curve = c.undo.cwnd, c.undo.ssthresh, c.undo.curve
-	c.undo.valid = false
+	c.undo = nil
 	c.win.timedOut = false
 }
 

@@ -35,7 +35,12 @@ const (
 // that moves together closely is grouped whatever its statistics, and one that
 // RFC 8382 groups only if it does so loosely.
 type detector struct {
-	flows   []*watched
+	flows       []*watched
+	*comparison // nil before there are two
+}
+
+// comparison is how far a detector has come.
+type comparison struct {
 	sbdAt   time.Duration // when the present interval began; 0 = not yet
 	delayAt time.Duration // when the present bin of delays began
 	markAt  time.Duration // when the present bin of marks began
@@ -109,12 +114,17 @@ func (p *pairing) judged() bool { return p.known >= sbdMemory || p.marks }
 
 func (d *detector) add(c Controller) *watched {
 	w := &watched{c: c, set: len(d.flows), pairs: make([]pairing, len(d.flows))}
-	if d.sbdAt != 0 {
+	d.flows = append(d.flows, w)
+	if d.comparison != nil && d.sbdAt != 0 {
 		w.observed = &observed{}
 	}
-	d.flows = append(d.flows, w)
-	d.labels = append(d.labels, 0)
-	d.through = append(d.through, nil)
+	if len(d.flows) == 1 {
+		return w
+	}
+	if d.comparison == nil {
+		d.comparison = &comparison{}
+	}
+	d.labels, d.through = make([]int, len(d.flows)), make([]*sbdFlow, len(d.flows))
 	return w
 }
 
@@ -127,7 +137,9 @@ func (d *detector) remove(c Controller) {
 	for _, w := range d.flows[at:] {
 		w.pairs = slices.Delete(w.pairs, at, at+1)
 	}
-	d.rebuild(d.label((*pairing).shared))
+	if d.comparison != nil {
+		d.rebuild(d.label((*pairing).shared))
+	}
 }
 
 // observe takes an ACK of a flow and reports whether a verdict was reached,
@@ -246,10 +258,16 @@ func (d *detector) endMarks() bool {
 	return verdict
 }
 
+// alone are the labels while there is one flow.
+var alone = []int{0}
+
 // label labels the flows: those that pairs are together by, directly or over
 // others, have the same one, the index of the first of them. It is valid until
 // the next call.
 func (d *detector) label(together func(*pairing) bool) []int {
+	if d.comparison == nil {
+		return alone[:len(d.flows)]
+	}
 	labels := d.labels[:len(d.flows)]
 	for i, w := range d.flows {
 		labels[i] = i
@@ -301,4 +319,9 @@ func (d *detector) rebuild(labels []int) {
 }
 
 // Shared implements BottleneckObserver.
-func (d *detector) Shared() ([][]Controller, uint64) { return d.sets, d.version }
+func (d *detector) Shared() ([][]Controller, uint64) {
+	if d.comparison == nil {
+		return nil, 0
+	}
+	return d.sets, d.version
+}

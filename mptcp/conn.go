@@ -27,8 +27,7 @@ type Conn struct {
 
 	inbox       inbox
 	read, write side
-	done        chan struct{} // closed when the application, or the Stack, closed the connection
-	doneOnce    sync.Once
+	done        closing // by the application, or the Stack
 
 	// Lock order: mu, then Stack.mu. Whoever unlocks mu calls kick. All below
 	// is guarded by mu.
@@ -60,7 +59,6 @@ func (s *Stack) newConn(hc *host.Conn, cfg *Config) *Conn {
 		stack:     s,
 		core:      hc,
 		lowWater:  lowWater(cfg.WriteBuffer),
-		done:      make(chan struct{}),
 		linger:    true,
 		refuses:   cfg.Fallback == FallbackRefuse && !cfg.Plain,
 		keepAlive: newKeepAlive(cfg.KeepAlive),
@@ -110,7 +108,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 }
 
 func (c *Conn) writeAll(p []byte) (int, error) {
-	if err := c.write.begin(c.done); err != nil {
+	if err := c.write.begin(&c.done); err != nil {
 		return 0, err
 	}
 	defer c.write.end()
@@ -139,7 +137,7 @@ func (c *Conn) writeTurn(p []byte) (int, error) {
 		case len(p) == 0:
 			return total, nil
 		case full:
-			if err := c.write.sleep(c.done, true); err != nil {
+			if err := c.write.sleep(&c.done, true); err != nil {
 				return total, err
 			}
 		case c.write.deadline.expired():
@@ -152,7 +150,7 @@ func (c *Conn) writeTurn(p []byte) (int, error) {
 // c.mu must be held.
 func (c *Conn) writeEnd() error {
 	switch {
-	case isClosed(c.done):
+	case c.done.isClosed():
 		return net.ErrClosed
 	case c.core.Closed() && c.err != nil:
 		return c.err
@@ -190,7 +188,7 @@ func (c *Conn) Close() error {
 
 // finish makes every call that waits, or comes later, fail with net.ErrClosed.
 func (c *Conn) finish() {
-	c.doneOnce.Do(func() { close(c.done) })
+	c.done.close()
 	c.read.deadline.stop()
 	c.write.deadline.stop()
 }
@@ -243,7 +241,7 @@ func (c *Conn) CloseRead() error {
 // set changes the connection under its lock, unless it was closed.
 func (c *Conn) set(op string, change func(now mono.Time)) error {
 	c.mu.Lock()
-	if c.dead || isClosed(c.done) {
+	if c.dead || c.done.isClosed() {
 		c.leave()
 		return c.opError(op, net.ErrClosed)
 	}
@@ -268,7 +266,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadlines(t, &c.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadlines(t, &c.write) }
 
 func (c *Conn) setDeadlines(t time.Time, sides ...*side) error {
-	if isClosed(c.done) {
+	if c.done.isClosed() {
 		return c.opError("set", net.ErrClosed)
 	}
 	for _, s := range sides {
@@ -321,7 +319,7 @@ func (c *Conn) SetKeepAliveConfig(config net.KeepAliveConfig) error {
 func (c *Conn) MultipathTCP() (bool, error) {
 	c.mu.Lock()
 	defer c.leave()
-	if isClosed(c.done) {
+	if c.done.isClosed() {
 		return false, c.opError("get", net.ErrClosed)
 	}
 	return c.core.IsMPTCP(), nil

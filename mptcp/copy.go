@@ -87,7 +87,7 @@ func (c *Conn) learnSize(n int64) {
 // uses it. Other Reads wait until it returns. Bytes that w did not take when
 // it failed are lost.
 func (c *Conn) WriteTo(w io.Writer) (int64, error) {
-	if err := c.read.begin(c.done); err != nil {
+	if err := c.read.begin(&c.done); err != nil {
 		return 0, c.opError("read", err)
 	}
 	defer c.read.end()

@@ -210,7 +210,7 @@ func (c *Conn) await(ctx context.Context, ready func() (bool, error)) error {
 		over := ctx.Err() // what happened before ctx ended counts
 		c.mu.Lock()
 		ok, err := ready()
-		if c.changed == nil {
+		if c.changed == nil && !ok && err == nil {
 			c.changed = make(chan struct{})
 		}
 		changed := c.changed
@@ -223,7 +223,7 @@ func (c *Conn) await(ctx context.Context, ready func() (bool, error)) error {
 		}
 		select {
 		case <-changed:
-		case <-c.done:
+		case <-c.done.wait():
 			return net.ErrClosed
 		case <-ctx.Done():
 		}

@@ -150,11 +150,30 @@ func (c *Conn) trim(now mono.Time) {
 	}
 	c.used = 0
 	c.core.Trim()
-	c.read.trim()
-	c.write.trim()
+	c.trimSides()
 	if c.timer != nil && !c.core.Deadline().Set() {
 		c.timer.Stop()
 		c.timer, c.armed = nil, 0
+	}
+}
+
+// trimSides gives up the channels that calls wait for, if none does.
+func (c *Conn) trimSides() {
+	reads, writes := c.read.turn.idle(), c.write.turn.idle()
+	if reads {
+		c.read.trim()
+	}
+	if writes {
+		c.write.trim()
+	}
+	if reads && writes && c.changed == nil && len(c.joins) == 0 {
+		c.done.trim()
+	}
+	if reads {
+		c.read.end()
+	}
+	if writes {
+		c.write.end()
 	}
 }
 

@@ -20,7 +20,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 }
 
 func (c *Conn) readSome(p []byte) (int, error) {
-	if err := c.read.begin(c.done); err != nil {
+	if err := c.read.begin(&c.done); err != nil {
 		return 0, err
 	}
 	defer c.read.end()
@@ -36,7 +36,7 @@ func (c *Conn) readSome(p []byte) (int, error) {
 func (c *Conn) awaitRead(p []byte, take func(mono.Time) int) (int, error) {
 	for {
 		c.mu.Lock()
-		switch n, closed := c.read.takeBack(), isClosed(c.done); {
+		switch n, closed := c.read.takeBack(), c.done.isClosed(); {
 		case n > 0:
 			c.leave()
 			return n, nil
@@ -66,7 +66,7 @@ func (c *Conn) awaitRead(p []byte, take func(mono.Time) int) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		err = c.read.sleep(c.done, brief)
+		err = c.read.sleep(&c.done, brief)
 		if n := int(c.read.got.Swap(0)); n > 0 {
 			return n, nil
 		}

@@ -53,7 +53,7 @@ func (c *Conn) addSubflow(ctx context.Context, sc SubflowConfig) (int, error) {
 	select {
 	case err := <-result:
 		return id, err
-	case <-c.done:
+	case <-c.done.wait():
 		return 0, net.ErrClosed
 	case <-ctx.Done():
 	}
@@ -75,7 +75,7 @@ func (c *Conn) addSubflow(ctx context.Context, sc SubflowConfig) (int, error) {
 // c.mu must be held.
 func (c *Conn) joinable() (bool, error) {
 	switch {
-	case isClosed(c.done):
+	case c.done.isClosed():
 		return false, net.ErrClosed
 	case c.core.Closed():
 		return false, c.endError()

@@ -22,8 +22,8 @@ type side struct {
 //
 // An expired deadline fails a call even if it would not have to wait, as it
 // does in package net.
-func (s *side) begin(closed <-chan struct{}) error {
-	if isClosed(closed) {
+func (s *side) begin(done *closing) error {
+	if done.isClosed() {
 		return net.ErrClosed
 	}
 	if s.deadline.expired() {
@@ -38,7 +38,7 @@ func (s *side) begin(closed <-chan struct{}) error {
 		case <-free:
 		case <-s.deadline.wait():
 			return errExpired
-		case <-closed:
+		case <-done.wait():
 			return net.ErrClosed
 		}
 	}
@@ -55,14 +55,11 @@ func (s *side) await(n int) {
 	s.want = n
 }
 
-// trim gives up what only calls that wait need, if there is none. Conn.mu must be
-// held.
+// trim gives up what only calls that wait need. Conn.mu must be held, and the turn
+// be that of the caller.
 func (s *side) trim() {
-	if s.turn.idle() {
-		s.ready = nil
-		s.deadline.trim()
-		s.turn.give()
-	}
+	s.ready = nil
+	s.deadline.trim()
 }
 
 // turn is whose turn it is: a lock that can be waited for along with other
@@ -114,9 +111,9 @@ func (t *turn) give() {
 }
 
 // sleep waits until wake is called after want was set, or the deadline passes,
-// or closed is closed. Conn.mu must not be held. With brief it expects not to
+// or done is a fact. Conn.mu must not be held. With brief it expects not to
 // wait long.
-func (s *side) sleep(closed <-chan struct{}, brief bool) error {
+func (s *side) sleep(done *closing, brief bool) error {
 	if brief {
 		s.patience.linger(s.ready)
 	}
@@ -125,7 +122,7 @@ func (s *side) sleep(closed <-chan struct{}, brief bool) error {
 		return nil
 	case <-s.deadline.wait():
 		return errExpired
-	case <-closed:
+	case <-done.wait():
 		return net.ErrClosed
 	}
 }

@@ -21,40 +21,42 @@ func wide(s ...scheduler.Subflow) *scheduler.View {
 func TestDefaultArrivesInOrder(t *testing.T) {
 	fast, slow := pipe(0, 20, 80, 80, mss), pipe(1, 120, 100, 10, mss)
 	fast.Ssthresh = 80 * mss
-	s := newScheduler(t, "default")
+	pick := func(v *scheduler.View) scheduler.Decision { return newScheduler(t, "default").Pick(v) }
 	require.Equal(t, scheduler.Decision{
 		Send: 0b10, Offset: 200 * mss, Bytes: mss, Reason: scheduler.ReasonAhead,
-	}, s.Pick(wide(fast, slow)))
+	}, pick(wide(fast, slow)))
 
 	v := wide(fast, slow)
 	v.Subflows[0].Room = mss
-	require.Equal(t, uint64(0b01), s.Pick(v).Send, "the fast one has room")
+	require.Equal(t, uint64(0b01), pick(v).Send, "the fast one has room")
 
-	// A queue of 50 ms on the way to the peer delays it as much.
+	// A queue of 50 ms on the way to the peer delays it as much: of 150 KB in
+	// flight the path holds 120, at 1 KB/ms, and it takes 30 ms longer.
 	v = wide(fast, slow)
-	v.Subflows[1].SRTT += 50 * ms
-	require.Equal(t, int64(400*mss), s.Pick(v).Offset)
+	v.Subflows[1].Cwnd, v.Subflows[1].InFlight, v.Subflows[1].DeliveryRate = 300*mss, 150*mss, 1e6
+	require.Equal(t, int64((50+30)*4*mss), pick(v).Offset)
 
 	// The last 200 KB are the fast one's, but not if only the buffer ends there.
 	v = wide(fast, slow)
 	v.Unsent, v.Run = 200*mss, 200*mss
-	require.Equal(t, int64(199*mss), s.Pick(v).Offset)
+	require.Equal(t, int64(199*mss), pick(v).Offset)
 	v.Sent, v.FlowSize = 1000*mss, 1200*mss
-	require.True(t, s.Pick(v).Wait)
+	require.True(t, pick(v).Wait)
 	v.FlowSize, v.Unacked = 0, 0
-	require.True(t, s.Pick(v).Wait)
+	require.True(t, pick(v).Wait)
 	v.Unsent = 201 * mss
-	require.Equal(t, int64(200*mss), s.Pick(v).Offset)
+	require.Equal(t, int64(200*mss), pick(v).Offset)
 
 	// What lies beyond the window can't be sent.
 	v = wide(fast, slow)
 	v.SendWindow = 200 * mss
-	require.Equal(t, scheduler.ReasonWindow, s.Pick(v).Reason)
+	require.Equal(t, scheduler.ReasonWindow, pick(v).Reason)
 }
 
-// 4 MB/s with an RTT of 20 ms and 1 MB/s with 100: together they need a window
-// of 500 KB, and somewhat more. With 300 KB the slow one would bring the rate
-// down to 3.
+// 4 MB/s with an RTT of 20 ms and 1 MB/s with 100: a window turns around in 60
+// ms, there by the slow one and back by the fast one, so that together they need
+// one of 300 KB, and somewhat more. With 250 KB the slow one would bring the
+// rate down to 3.5.
 func TestDefaultKeepsAWindowForTheFast(t *testing.T) {
 	fast, slow := pipe(0, 20, 80, 80, mss), pipe(1, 100, 100, 10, mss)
 	pick := func(window int64) scheduler.Decision {
@@ -62,19 +64,64 @@ func TestDefaultKeepsAWindowForTheFast(t *testing.T) {
 		v.Unacked, v.SendWindow = 100*mss, window-100*mss
 		return newScheduler(t, "default").Pick(v)
 	}
-	require.Equal(t, scheduler.ReasonWindow, pick(300*mss).Reason)
-	require.Equal(t, uint64(0b10), pick(700*mss).Send)
+	require.Equal(t, scheduler.ReasonWindow, pick(250*mss).Reason)
+	require.Equal(t, uint64(0b10), pick(450*mss).Send)
 	// A fixed send buffer is a window, too.
 	v := wide(fast, slow)
-	v.Unacked, v.SendBuffer, v.BufferMax = 100*mss, 300*mss, 300*mss
+	v.Unacked, v.SendBuffer, v.BufferMax = 100*mss, 250*mss, 250*mss
 	require.Equal(t, scheduler.ReasonWindow, newScheduler(t, "default").Pick(v).Reason)
 
 	// The other way round: the slower path is ten times as wide, and the window
 	// is better used by it alone.
-	thin, thick := pipe(0, 20, 8, 0, mss), pipe(1, 100, 400, 10, mss)
+	thin, thick := pipe(0, 90, 4, 0, mss), pipe(1, 100, 400, 10, mss)
 	v = wide(thin, thick)
-	v.Unacked, v.SendWindow = 10*mss, 400*mss
+	v.Unacked, v.SendWindow = 10*mss, 200*mss
 	require.Equal(t, uint64(0b10), newScheduler(t, "default").Pick(v).Send)
+}
+
+// With a tight window no subflow has more on its way than its path holds, and a
+// quarter of that: 100 KB at 1 MB/s and 100 ms. With a wide one it may fill its
+// congestion window.
+func TestDefaultMakesNoQueues(t *testing.T) {
+	fast, slow := pipe(0, 100, 300, 0, mss), pipe(1, 400, 300, 300, mss)
+	for i := range 2 {
+		f := &fast
+		if i == 1 {
+			f = &slow
+		}
+		f.Ssthresh, f.DeliveryRate = 50*mss, 1e6
+	}
+	pick := func(inFlight int, window int64) scheduler.Decision {
+		v := wide(fast, slow)
+		f := &v.Subflows[0]
+		f.InFlight = inFlight * mss
+		f.Room = f.Cwnd - f.InFlight
+		v.Unacked, v.SendWindow = 300*mss, window-300*mss
+		return newScheduler(t, "default").Pick(v)
+	}
+	require.Equal(t, uint64(0b01), pick(126, 550*mss).Send)
+	require.Equal(t, mss, pick(126, 550*mss).Bytes)
+	require.Equal(t, scheduler.ReasonWindow, pick(127, 550*mss).Reason)
+	require.Equal(t, uint64(0b01), pick(127, 2000*mss).Send)
+
+	// What is given at once counts, before anything of it has left.
+	s, v := newScheduler(t, "default"), wide(fast, slow)
+	v.Unacked, v.SendWindow = 300*mss, 250*mss
+	n := 0
+	for ; s.Pick(v).Send == 0b01; n++ {
+		v.Subflows[0].InFlight += mss
+		v.Subflows[0].Room -= mss
+	}
+	require.Equal(t, 27, n)
+}
+
+// A subflow that has carried a few bytes only is not thought slow for that.
+func TestDefaultDoesNotForgetTheIdle(t *testing.T) {
+	idle, busy := pipe(0, 20, 10, 0, mss), pipe(1, 30, 100, 50, mss)
+	idle.DeliveryRate, busy.DeliveryRate = 250, 3e6
+	v := wide(idle, busy)
+	v.Unacked, v.SendWindow = 50*mss, 200*mss
+	require.Equal(t, uint64(0b01), newScheduler(t, "default").Pick(v).Send)
 }
 
 // While the window is blocked, or at the end, the fast subflow repeats what a

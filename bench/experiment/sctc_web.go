@@ -23,7 +23,7 @@ var webConns = []int{1, 6}
 
 // webSettings are those compared; the first one is judged.
 func webSettings(o Options) []sctcSetting {
-	return []sctcSetting{{rising, 100, "lia"}, {equal, 100, "lia"}, {equal, 100, "cubic"}, {equal, 20, "lia"}}[:Pick(o, 1, 4)]
+	return []sctcSetting{{rising, 100, "lia"}, {equal, 100, "lia"}, {equal, 20, "lia"}}[:Pick(o, 1, 3)]
 }
 
 func webCase(s sctcSetting, scheme string, conns int) string {
@@ -31,7 +31,7 @@ func webCase(s sctcSetting, scheme string, conns int) string {
 }
 
 func planSCTCWeb(o Options) Plan {
-	pages := Pick(o, 1, 5)
+	pages := Pick(o, 1, 3)
 	p := Plan{Params: sctcParams(map[string]any{
 		"rates Mb/s": []int{10, 5, 1}, "objects": 53, "object bytes": "lognormal, median 12 KB, sigma 1.5, 0.5 KB to 1 MB",
 		"connections": webConns, "pages a seed": pages, "the first setting is judged": fmt.Sprint(webSettings(o)),

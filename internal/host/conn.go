@@ -32,7 +32,8 @@ type Conn struct {
 	hurried bool
 
 	// Guarded by the host's lock.
-	tuples       []tuple
+	bound        bool    // first is in the table of tuples
+	tuples       []tuple // and these
 	token        key.Token
 	hasToken     bool
 	estab        bool      // counted as speaking MPTCP
@@ -44,9 +45,10 @@ type Conn struct {
 
 	// Guarded by the connection's lock.
 	tally   tally
-	ended   SubflowTotals // of subflows that are no more
+	ended   *SubflowTotals // of subflows that are no more; nil = there are none
 	policy  pathmgr.Policy
-	remotes []pathmgr.Remote // the peer's addresses that may be joined
+	left    bool             // the peer withdrew the address that the connection began with
+	remotes []pathmgr.Remote // its others that may be joined
 	links   []link           // of the subflows, when they began
 	wake    mono.Time        // when the policy wants a Tick
 	tick    bool             // the time has come
@@ -97,8 +99,11 @@ func (t *SubflowTotals) add(s *subflow.Stats) {
 
 // SubflowTotals returns the sums up to now.
 func (c *Conn) SubflowTotals() SubflowTotals {
-	t := c.ended
-	t.Drops = maps.Clone(t.Drops)
+	var t SubflowTotals
+	if c.ended != nil {
+		t = *c.ended
+		t.Drops = maps.Clone(t.Drops)
+	}
 	all := c.AppendSubflows(nil)
 	for i := range all {
 		if all[i].Close == reason.CloseNone {
@@ -120,7 +125,6 @@ func (c *Conn) RemoteAddr() netip.AddrPort { return c.first.remote }
 func (h *Host) newConn(p *Profile, t tuple) *Conn {
 	cfg := &p.cfg
 	c := &Conn{cfg: cfg, first: t, index: -1, openingIndex: -1}
-	c.remotes = append(c.remotes, pathmgr.Remote{Addr: t.remote})
 	c.sized = cfg.FlowSize
 	if cfg.PathManager != nil && !cfg.Plain {
 		c.policy = cfg.PathManager()

@@ -138,6 +138,7 @@ func (c *Conn) Link(id int) string {
 
 // forgetRemote drops what the peer said of an address id.
 func (c *Conn) forgetRemote(id uint8) {
+	c.left = c.left || id == 0
 	c.remotes = slices.DeleteFunc(c.remotes, func(r pathmgr.Remote) bool { return r.ID == id })
 }
 
@@ -168,6 +169,9 @@ func (h *Host) measure(now mono.Time, c *Conn, e mpconn.Event) {
 		s := &h.subflows[i]
 		if s.ID != e.ID {
 			continue
+		}
+		if c.ended == nil {
+			c.ended = &SubflowTotals{}
 		}
 		c.ended.add(&s.TCP)
 		for d, n := range s.TCP.Drops {
@@ -258,12 +262,18 @@ func (h *Host) viewOf(now mono.Time, c *Conn) *pathmgr.View {
 		return v
 	}
 	v.Size, v.Written, v.Acked = c.FlowSize(), c.Written(), int64(c.Totals().BytesAcked)
-	for _, r := range c.remotes {
+	show := func(r pathmgr.Remote) {
 		// RFC 8684, Section 3.1, on flag C: "the receiver MUST NOT try to open
 		// any additional subflows toward this address and port."
 		if r.Addr != c.first.remote || !c.PeerDeniesInitial() {
 			v.Remotes = append(v.Remotes, r)
 		}
+	}
+	if !c.left {
+		show(pathmgr.Remote{Addr: c.first.remote})
+	}
+	for _, r := range c.remotes {
+		show(r)
 	}
 	h.subflows = c.AppendSubflows(h.subflows[:0])
 	for i := range h.subflows {

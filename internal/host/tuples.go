@@ -28,7 +28,11 @@ func newTupleTable() tupleTable {
 func (tt *tupleTable) bind(t tuple, c *Conn, id int) {
 	if _, ok := tt.bindings[t]; !ok {
 		tt.ports[t.local.Port()]++
-		c.tuples = append(c.tuples, t)
+		if t == c.first {
+			c.bound = true
+		} else {
+			c.tuples = append(c.tuples, t)
+		}
 	}
 	tt.bindings[t] = binding{c, id}
 }
@@ -40,6 +44,9 @@ func (tt *tupleTable) unbind(t tuple, c *Conn, id int) bool {
 		return false
 	}
 	tt.remove(t)
+	if t == c.first {
+		c.bound = false
+	}
 	for i, u := range c.tuples {
 		if u == t {
 			last := len(c.tuples) - 1
@@ -58,10 +65,13 @@ func (tt *tupleTable) bound(t tuple, c *Conn, id int) bool {
 
 // unbindAll forgets every tuple of c.
 func (tt *tupleTable) unbindAll(c *Conn) {
+	if c.bound {
+		tt.remove(c.first)
+	}
 	for _, t := range c.tuples {
 		tt.remove(t)
 	}
-	c.tuples = nil
+	c.bound, c.tuples = false, nil
 }
 
 func (tt *tupleTable) remove(t tuple) {

@@ -12,8 +12,15 @@ import (
 
 // addresses is what both sides told each other (RFC 8684, Section 3.4).
 type addresses struct {
-	locals   []netip.Addr // index = address id; the initial one is 0
-	remotes  []remoteAddr // of the peer; the first is that of the first subflow, until withdrawn
+	locals      []netip.Addr // index = address id; the initial one is 0
+	remotes     []remoteAddr // of the peer; the first is that of the first subflow, until withdrawn
+	initialPort uint16       // of the first subflow here
+
+	*signaling
+}
+
+// signaling is what is told about addresses, or was.
+type signaling struct {
 	removed  []netip.Addr // withdrawn by the peer: not to be joined, bounded
 	nextNew  mono.Time    // when, at an even rate, the next new address is due
 	announce []announcement
@@ -22,9 +29,11 @@ type addresses struct {
 	withdraw []withdrawal
 	batch    mono.Time // when the last withdrawals became due
 
-	translated  []translated
-	initialPort uint16 // of the first subflow here
+	translated []translated
 }
+
+// noSignaling is that of plain TCP. Nobody changes it.
+var noSignaling signaling
 
 // withdrawal is an id to send in REMOVE_ADDR, or that may not have arrived.
 type withdrawal struct {
@@ -107,8 +116,11 @@ func (c *Conn) Announce(_ mono.Time, ap netip.AddrPort) bool {
 
 // Withdraw tells the peer by REMOVE_ADDR that a local address is gone.
 func (c *Conn) Withdraw(now mono.Time, addr netip.Addr) bool {
+	if c.mode != modeMPTCP {
+		return false
+	}
 	for i, l := range c.addrs.locals {
-		if l != addr || c.mode != modeMPTCP {
+		if l != addr {
 			continue
 		}
 		id := uint8(i)

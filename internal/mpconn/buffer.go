@@ -83,7 +83,8 @@ func (c *Conn) moved() moved {
 func (c *Conn) watchIdle(now mono.Time) {
 	grown := c.snd.buffer.tuned && c.snd.buffer.reserved > 0 || c.rcv.buffer.tuned && c.rcv.buffer.reserved > 0
 	if grown && !c.timers.At(timerShrink).Set() {
-		c.lastMoved = c.moved()
+		m := c.moved()
+		c.lastMoved = &m
 		c.timers.Set(timerShrink, now.Add(idleBuffer))
 	}
 }
@@ -92,7 +93,7 @@ func (c *Conn) watchIdle(now mono.Time) {
 // buffer to where it began, the receive buffer to what was promised to the peer,
 // as the right edge of the window must not move left.
 func (c *Conn) shrinkIdle(now mono.Time) {
-	if c.moved() != c.lastMoved {
+	if c.lastMoved == nil || c.moved() != *c.lastMoved {
 		c.watchIdle(now)
 		return
 	}

@@ -74,14 +74,14 @@ type Conn struct {
 
 	onDecision func(*scheduler.View, scheduler.Decision) // nil = nobody wants to know
 	group      cc.Group
-	sharedSeen uint64         // version of what group found out about bottlenecks, told last
-	view       scheduler.View // reused by every pick
-	viewFlows  []*flow        // the flow behind each entry of view, which is up to date with flow.shown
+	sharedSeen uint64 // version of what group found out about bottlenecks, told last
+
+	*look // nil while nothing is to be scheduled
 
 	timers  timerTable
 	backoff int // of DataRexmit
 
-	lastMoved moved // when timerShrink was set
+	lastMoved *moved // when timerShrink was set
 	events    []Event
 	stopped   uint32 // bit l = EventJoinStopped was emitted for reason.Limit l
 	stats     Stats
@@ -92,20 +92,22 @@ type Conn struct {
 type sendSide struct {
 	space
 	buffer   buffer
-	q        *stream.SendQ // by offset
-	una      uint64        // first offset not DATA_ACKed; the DATA_FIN counts
-	nxt      uint64        // end of what was ever sent
-	edge     uint64        // right edge of the peer's window
-	holes    interval.Set  // never sent though below nxt (a scheduler's choice)
-	reinject interval.Set  // sent before and due on another subflow
-	lostTo   uint64        // end of what may have been lost with a subflow that acknowledged it
-	cut      bool          // the last Write left no room for more
-	closed   bool          // a DATA_FIN follows the last byte
-	finSent  bool          // the DATA_FIN went out at least once
-	finAgain bool          // and must go out again
-	finOn    *flow         // where it went last
-	idle     bool          // nothing could be scheduled since the last input
-	heldAt   mono.Time     // since when the scheduler waits though no event is on its way
+	q        stream.SendQ // by offset
+	una      uint64       // first offset not DATA_ACKed; the DATA_FIN counts
+	nxt      uint64       // end of what was ever sent
+	edge     uint64       // right edge of the peer's window
+	holes    interval.Set // never sent though below nxt (a scheduler's choice)
+	reinject interval.Set // sent before and due on another subflow
+	lostTo   uint64       // end of what may have been lost with a subflow that acknowledged it
+	cut      bool         // the last Write left no room for more
+	closed   bool         // a DATA_FIN follows the last byte
+	finSent  bool         // the DATA_FIN went out at least once
+	finAgain bool         // and must go out again
+	finOn    *flow        // where it went last
+	idle     bool         // nothing could be scheduled since the last input
+	full     bool         // and that because all windows are in use
+	waited   bool         // the flows were told that bytes wait
+	heldAt   mono.Time    // since when the scheduler waits though no event is on its way
 }
 
 // finAcked reports whether the peer acknowledged our DATA_FIN.
@@ -116,10 +118,10 @@ type recvSide struct {
 	space
 	buffer   buffer
 	round    round
-	q        *stream.RecvQ // by offset
-	high     uint64        // end of what was ever received
-	adv      uint64        // right edge advertised; never moves left
-	fin      uint64        // offset of the DATA_FIN
+	q        stream.RecvQ // by offset
+	high     uint64       // end of what was ever received
+	adv      uint64       // right edge advertised; never moves left
+	fin      uint64       // offset of the DATA_FIN
 	hasFin   bool
 	finFirst bool // the peer's DATA_FIN arrived before ours was queued
 	discard  bool // the user reads no more
@@ -145,18 +147,18 @@ func newConn(cfg *Config, active bool) *Conn {
 	if c.offers <= 0 {
 		c.offers = defaultSYNsWithMPTCP
 	}
-	c.snd.q = stream.NewSendQ(c.cfg.Alloc, 0)
-	c.rcv.q = stream.NewRecvQ(0)
+	c.snd.q = *stream.NewSendQ(c.cfg.Alloc, 0)
 	c.snd.buffer, c.rcv.buffer = c.newBuffer(c.cfg.WriteBuffer), c.newBuffer(c.cfg.ReadBuffer)
 	c.rcv.adv = uint64(c.rcv.buffer.limit)
 	c.sched, c.flowSize = c.cfg.Scheduler(), cfg.FlowSize
-	c.view.Holders = c.holders
 	c.group = c.cfg.Congestion()
 	c.addrs.init(cfg.Local, cfg.Remote)
+	c.addrs.signaling = &noSignaling
 	if cfg.Plain {
 		c.mode, c.fallback = modePlain, cmp.Or(cfg.PlainWhy, reason.FallbackRequested)
 		c.snd.edge = noEdge
 	} else {
+		c.addrs.signaling = &signaling{}
 		c.localKey = cfg.Key
 		c.localToken = c.localKey.Token()
 		c.snd.setIDSN(c.localKey.IDSN())

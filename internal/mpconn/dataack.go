@@ -89,6 +89,7 @@ func (c *Conn) putDataAck(f *flow, seg *wire.Segment) {
 	default:
 		ack -= uint64(over)
 	}
+	f.told = c.rcv.adv
 	seg.Has |= wire.OptDSS
 	seg.DSS = wire.DSS{Flags: wire.DSSAck | wire.DSSAck8, Ack: uint64(c.rcv.dsn(ack))}
 }
@@ -121,7 +122,9 @@ func (c *Conn) worthwhile() int { return min(c.rcv.buffer.limit/2, 1460) }
 // windowOpened sends the peer a window update when reading has freed much.
 func (c *Conn) windowOpened(now mono.Time) {
 	c.tuneReceive(now)
-	gain := int64(c.freeEdge()) - int64(c.rcv.adv)
+	edge := c.freeEdge()
+	c.spreadNews(edge)
+	gain := int64(edge) - int64(c.rcv.adv)
 	left := int64(c.rcv.adv) - int64(c.rcv.q.Next())
 	small := left < int64(c.rcv.buffer.limit/4) && gain >= int64(c.worthwhile()) && gain >= left/2
 	if gain < int64(c.rcv.buffer.limit/2) && !small {
@@ -138,5 +141,36 @@ func (c *Conn) windowOpened(now mono.Time) {
 	}
 	if f != nil {
 		f.tcp.RequestAck()
+	}
+}
+
+// newsSteps is how many times a window the sender hears of it on the fastest
+// subflow.
+const newsSteps = 8
+
+// spreadNews makes an ACK due on the fastest subflow when the window has opened
+// by much since one said so there, because what comes on slower ones is read:
+// so the window turns around sooner than by their way back. Such an ACK looks
+// like a duplicate, which only a peer without SACK takes for a loss.
+//
+// RFC 8684, Section 3.3.4: the window is the connection's, whatever subflow
+// tells of it.
+func (c *Conn) spreadNews(edge uint64) {
+	f := c.rcv.lastOn
+	if f == nil || len(c.flows) < 2 || c.mode != modeMPTCP {
+		return
+	}
+	best, least := f, f.tcp.Snapshot().MinRTT
+	for _, g := range c.flows {
+		if g.phase != phaseUp || g.stale || g.standby() || !g.tcp.SACK() {
+			continue
+		}
+		if rtt := g.tcp.Snapshot().MinRTT; rtt > 0 && rtt < least {
+			best, least = g, rtt
+		}
+	}
+	if step := uint64(c.rcv.buffer.limit / newsSteps); best != f && edge >= best.told+step {
+		best.told = edge
+		best.tcp.RequestAck()
 	}
 }

@@ -46,12 +46,12 @@ type flow struct {
 	// dataAcked: data of ours was acknowledged here with a DATA_ACK, so that
 	// later ACKs may go without.
 	dataAcked bool
+	told      uint64      // right edge of the window that was last told here
 	reset     wire.TCPRst // what our RST says
 
 	peerReset     reason.Reset // what the peer's RST said
 	peerTransient bool
 	failed        reason.Close // why we ended it, if we did
-	prio          signal       // the MP_PRIO we have to say
 	riding        bool         // signals are on its payload
 	out           mappings     // sent and not acknowledged on the subflow
 	in            mappings     // received and not used up
@@ -80,6 +80,7 @@ type trouble struct {
 	probe    probe
 	silence  silence
 	stuck    stuck
+	prio     signal // the MP_PRIO we have to say
 }
 
 // noTrouble is that of flows to which nothing has happened. Nobody changes it.
@@ -120,7 +121,7 @@ func (c *Conn) addFlow(a flowArgs) *flow {
 	}
 	if a.join == nil && f.backupLocal {
 		// MP_CAPABLE, unlike MP_JOIN, has no flag for it.
-		f.prio.start()
+		f.inTrouble().prio.start()
 	}
 	c.nextID++
 	mss := c.pathMSS(a.local.Addr(), a.remote.Addr())

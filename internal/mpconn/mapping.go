@@ -26,8 +26,9 @@ func (m *mapping) end() uint64 { return m.off + uint64(m.n) }
 // mappings is a queue of mappings in order of their subflow offsets, which do
 // not overlap.
 type mappings struct {
-	q    []mapping
-	head int
+	q     []mapping
+	head  int
+	mixed int // of outgoing ones: how many do not come behind the one before in the stream, too
 }
 
 func (s *mappings) all() []mapping { return s.q[s.head:] }
@@ -43,14 +44,28 @@ func (s *mappings) push(m mapping) {
 		n := copy(s.q, s.q[s.head:])
 		s.q, s.head = s.q[:n], 0
 	}
+	if len(s.q) > s.head && m.data < s.last().data+uint64(s.last().n) {
+		s.mixed++
+	}
 	s.q = append(s.q, m)
 }
 
 func (s *mappings) pop() {
+	gone := s.first()
 	s.head++
-	if s.head == len(s.q) {
-		s.q, s.head = s.q[:0], 0
+	switch {
+	case s.head == len(s.q):
+		s.q, s.head, s.mixed = s.q[:0], 0, 0
+	case s.first().data < gone.data+uint64(gone.n):
+		s.mixed--
 	}
+}
+
+// searchData returns the index of the first mapping that ends behind a data
+// offset, if none is mixed.
+func (s *mappings) searchData(data uint64) int {
+	live := s.all()
+	return sort.Search(len(live), func(i int) bool { return live[i].data+uint64(live[i].n) > data })
 }
 
 // search returns the index of the first mapping that ends behind a subflow
@@ -83,6 +98,10 @@ func (s *mappings) after(off uint64) (*mapping, bool) {
 
 // carries reports whether a mapping covers a data offset.
 func (s *mappings) carries(data uint64) bool {
+	if s.mixed == 0 {
+		i := s.searchData(data)
+		return i < len(s.all()) && s.all()[i].data <= data
+	}
 	for i := range s.all() {
 		m := &s.q[s.head+i]
 		if m.data <= data && data < m.data+uint64(m.n) {

@@ -18,7 +18,7 @@ func (c *Conn) SetBackup(_ mono.Time, id int, backup bool) bool {
 	if f.backupLocal != backup {
 		f.backupLocal = backup
 		c.snd.idle = false
-		f.prio.start()
+		f.inTrouble().prio.start()
 	}
 	return true
 }

@@ -60,7 +60,9 @@ func (c *Conn) eachSignal(do func(*signal)) {
 		do(&c.addrs.withdraw[i].signal)
 	}
 	for _, f := range c.flows {
-		do(&f.prio)
+		if f.trouble != &noTrouble {
+			do(&f.prio)
+		}
 	}
 }
 

@@ -13,6 +13,12 @@ import (
 // enough to let a policy interleave paths.
 const mappingSegments = 16
 
+// look is how the scheduler saw the connection last.
+type look struct {
+	view      scheduler.View // reused by every pick
+	viewFlows []*flow        // the flow behind each entry of view, which is up to date with flow.shown
+}
+
 // schedule gives one range to the subflows that the scheduler picks and
 // reports whether it gave anything. It remembers a fruitless try until the
 // next input.
@@ -23,10 +29,12 @@ func (c *Conn) schedule(now mono.Time) bool {
 	if lo, hi, ok := c.dueAgain(); ok && c.assign(now, scheduler.Lost, lo, hi) {
 		return true
 	}
+	c.snd.full = false
 	if lo, hi := c.snd.unsent(0); c.worthAny(lo, hi) {
 		if c.assign(now, scheduler.Fresh, lo, hi) {
 			return true
 		}
+		c.snd.full = c.full()
 	} else if c.spare() {
 		if c.assign(now, scheduler.Spare, c.snd.una, c.snd.nxt) {
 			return true
@@ -52,6 +60,17 @@ func (c *Conn) worthAny(lo, hi uint64) bool {
 		}
 	}
 	return false
+}
+
+// full reports whether the windows of all flows in the view are in use, so that
+// more bytes to send make no difference.
+func (c *Conn) full() bool {
+	for _, f := range c.viewFlows {
+		if !f.tcp.Full() {
+			return false
+		}
+	}
+	return len(c.viewFlows) > 0
 }
 
 // spare reports whether the scheduler is asked about repeating bytes.
@@ -223,18 +242,16 @@ func (c *Conn) sent(skip int64) (lo, hi uint64) {
 // give binds up to n bytes at lo to one flow and returns how many.
 func (c *Conn) give(now mono.Time, f *flow, lo uint64, n, room int, again bool) int {
 	mss := f.tcp.MSS()
-	_, segmentMax := c.cfg.Path(f.tcp.Local().Addr(), f.tcp.Remote().Addr())
-	most := max(segmentMax, mappingSegments*mss)
-	if f.join == nil && c.active && !c.joinable && c.mode == modeMPTCP && f.tcp.Pushed() == f.lead.out {
-		// The mapping in MP_CAPABLE belongs to one segment.
-		most = mss
-	}
+	// The mapping in MP_CAPABLE belongs to one segment.
+	single := f.join == nil && c.active && !c.joinable && c.mode == modeMPTCP && f.tcp.Pushed() == f.lead.out
 	rider := c.boards(f)
-	if rider {
-		most = mss
-	}
-	n = min(n, room, most, 1<<16-1)
-	if n > mss {
+	n = min(n, room, 1<<16-1)
+	switch {
+	case single || rider:
+		n = min(n, mss)
+	case n > mss: // a look-up that small messages do without
+		_, segmentMax := c.cfg.Path(f.tcp.Local().Addr(), f.tcp.Remote().Addr())
+		n = min(n, max(segmentMax, mappingSegments*mss))
 		n -= n % mss
 	}
 	pushed := f.tcp.Pushed()
@@ -257,6 +274,9 @@ func (c *Conn) give(now mono.Time, f *flow, lo uint64, n, room int, again bool) 
 // fillView shows the scheduler the flows that could carry [lo, hi). It
 // reports whether any has room.
 func (c *Conn) fillView(now mono.Time, ask scheduler.Ask, lo, hi uint64) bool {
+	if c.look == nil {
+		c.look = &look{view: scheduler.View{Holders: c.holders}}
+	}
 	v, s := &c.view, &c.snd
 	v.Ask, v.Now = ask, now.Duration()
 	v.Acked, v.Sent = int64(min(s.una, s.q.End())), int64(s.nxt)
@@ -332,7 +352,12 @@ func (c *Conn) holders(off int64) (set uint64, n int64) {
 	}
 	end := c.snd.nxt
 	for i, f := range c.viewFlows {
-		for _, m := range f.out.all() {
+		live := f.out.all()
+		if f.out.mixed == 0 {
+			live = live[f.out.searchData(at):]
+			live = live[:min(len(live), 1)]
+		}
+		for _, m := range live {
 			switch {
 			case m.data > at:
 				end = min(end, m.data)
@@ -349,6 +374,10 @@ func (c *Conn) holders(off int64) (set uint64, n int64) {
 // a closed window with nothing in flight that would bring news of it.
 func (c *Conn) setBlocked(now mono.Time) {
 	waiting := c.snd.q.End() > c.snd.nxt || c.snd.reinject.Len() > 0
+	if !waiting && !c.snd.waited {
+		return
+	}
+	c.snd.waited = waiting
 	for _, f := range c.flows {
 		if f.usable() {
 			f.tcp.SetBlocked(now, waiting)

@@ -203,3 +203,44 @@ func TestView(t *testing.T) {
 	require.Equal(t, uint64(0b10), spare.Carried)
 	require.Equal(t, spare.Sent, spare.Subflows[1].Reach)
 }
+
+// What is read of what came on a slow subflow is told on the fast one as well,
+// about eight times a window. To a peer without SACK, to which that would look like
+// losses, it is not.
+func TestNewsTakesTheFastSubflow(t *testing.T) {
+	const total, window = 1_000_000, 50_000
+	for _, noSACK := range []bool{false, true} {
+		l := newLab(t, 8, 2)
+		l.paths[0].delay, l.paths[1].delay = 5*time.Millisecond, 100*time.Millisecond
+		l.b.cfg.ReadBuffer = window
+		l.a.cfg.Subflow.NoSACK = noSACK
+		slow := scheduler.Func(func(v *scheduler.View) scheduler.Decision {
+			d := scheduler.LeastRTT(v)
+			if v.Ask == scheduler.Fresh && len(v.Subflows) > 1 {
+				d.Send = 0b10
+			}
+			return d
+		})
+		l.a.cfg.Scheduler = func() scheduler.Scheduler { return slow }
+		l.connect()
+		l.prove()
+		l.join(1)
+		l.run("join", time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 && l.b.count(EventSubflowUp) == 2 })
+		before := len(l.b.sent)
+		l.transfer(l.a, l.b, total, time.Minute, nil)
+		fast, last := 0, uint64(0)
+		for _, seg := range l.b.sent[before:] {
+			if seg.Src == l.b.at(0) {
+				require.GreaterOrEqual(t, seg.DSS.Ack, last)
+				last = seg.DSS.Ack
+				fast++
+			}
+		}
+		if noSACK {
+			require.Less(t, fast, 8, "a few, about other things")
+			continue
+		}
+		require.LessOrEqual(t, fast, 9*total/window)
+		require.Greater(t, fast, 6*total/window)
+	}
+}

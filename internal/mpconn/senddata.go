@@ -17,7 +17,7 @@ func (c *Conn) Write(_ mono.Time, p []byte) int {
 		return 0
 	}
 	c.snd.q.Append(p[:n])
-	c.snd.idle, c.held = false, false
+	c.snd.idle, c.held = c.snd.idle && c.snd.full, false
 	return n
 }
 

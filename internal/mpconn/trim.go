@@ -16,8 +16,11 @@ func (c *Conn) Trim() {
 	c.snd.holes.Trim()
 	c.snd.reinject.Trim()
 	c.rcv.q.Trim()
-	c.view.Subflows, c.viewFlows = nil, nil
-	a := &c.addrs
+	c.look = nil
+	if c.addrs.signaling == &noSignaling {
+		return
+	}
+	a := c.addrs.signaling
 	a.announce, a.echoes, a.withdraw = trim(a.announce), trim(a.echoes), trim(a.withdraw)
 }
 

@@ -25,6 +25,7 @@ const (
 	freewayDeadline = 50 * time.Millisecond
 	freewayLoop     = 100 * time.Millisecond
 	freewayGain     = 0.25             // of a loop's figures in their moving averages
+	freewayLook     = time.Second      // between two looks at a mouse
 	freewayForget   = 3 * freewayLoop  // an elephant that has not been heard of is gone
 	freewayIdle     = 64 * freewayLoop // after so long without a flow all is forgotten
 )
@@ -61,8 +62,8 @@ func MeanWait(lambda, mean, square float64) float64 {
 //     mouse has; its data moves then, as an elephant's does whose link is given
 //     to the mice.
 //
-// A flow uses one link at a time. Only the side that opened the connection
-// moves it.
+// A flow uses one link at a time, and takes another when that does not answer.
+// Only the side that opened the connection moves it.
 type isolate struct {
 	cfg    FreewayConfig
 	memory memory
@@ -106,13 +107,25 @@ func (p *isolate) Handle(v *View, e Event, cmds []Command) []Command {
 		return p.move(v, e.Now, f, cmds)
 	}
 	p.arrive(v, f)
-	if look && len(v.Subflows) == 0 {
-		cmds = p.open(v, e.Now, f, f.mice(p.lanes(v, f, netip.Addr{})), cmds)
+	if silent(v) {
+		cmds = p.open(v, e.Now, f, f.mice(p.others(v, e.Now, f)), cmds)
 	}
 	if v.Size == 0 {
 		cmds = append(cmds, Command{Verb: Watch, Bytes: v.Written + 1})
 	}
+	if p.tick <= e.Now && v.Written > v.Acked {
+		p.tick = e.Now + freewayLook
+		return append(cmds, Command{Verb: Wake, At: p.tick})
+	}
+	if p.tick > e.Now {
+		return cmds
+	}
 	return p.memory.rest(e.Now, cmds)
+}
+
+// silent reports whether no subflow answers, or there is none.
+func silent(v *View) bool {
+	return !slices.ContainsFunc(v.Subflows, func(s Subflow) bool { return !s.Stale })
 }
 
 // freeway returns what the connections of the host know together, up to date.
@@ -134,21 +147,22 @@ func (p *isolate) freeway(v *View, now time.Duration) *freeway {
 
 func (p *isolate) elephant(v *View) bool { return max(v.Size, v.Written) > p.cfg.Mouse }
 
-// lanes returns the links over which the connection can go, or a new one to an
-// address.
-func (p *isolate) lanes(v *View, f *freeway, remote netip.Addr) (usable []*lane) {
-	reaches := func(l Local) bool {
-		if remote.IsValid() {
-			return pairOf(l.Addr, netip.AddrPortFrom(remote, 1)).possible(v.Routable)
-		}
-		return slices.ContainsFunc(v.Remotes, func(r Remote) bool { return pairOf(l.Addr, r.Addr).possible(v.Routable) })
-	}
-	for i := range f.lanes {
-		if slices.ContainsFunc(v.Locals, func(l Local) bool { return laneName(l) == f.lanes[i].name && reaches(l) }) {
-			usable = append(usable, &f.lanes[i])
-		}
-	}
-	return usable
+// lanes returns the links over which a new connection can go to an address.
+func (p *isolate) lanes(v *View, f *freeway, remote netip.AddrPort) []*lane {
+	return f.those(func(l *lane) bool {
+		return slices.ContainsFunc(v.Locals, func(o Local) bool {
+			return laneName(o) == l.name && pairOf(o.Addr, remote).possible(v.Routable)
+		})
+	})
+}
+
+// others returns the links that the connection does not use and can try now.
+func (p *isolate) others(v *View, now time.Duration, f *freeway) []*lane {
+	var usable []*lane
+	p.memory.pairs(v, now, func(c candidate) { usable = append(usable, f.lane(v, c.pair.local)) })
+	return f.those(func(l *lane) bool {
+		return slices.Contains(usable, l) && !slices.ContainsFunc(v.Subflows, func(s Subflow) bool { return f.lane(v, s.Local.Addr()) == l })
+	})
 }
 
 // choose begins a connection on the link that it deserves.
@@ -157,7 +171,7 @@ func (p *isolate) choose(v *View, remote netip.AddrPort, now time.Duration, f *f
 	if p.elephant(v) {
 		at = f.elephantsLane
 	}
-	to := at(p.lanes(v, f, remote.Addr()))
+	to := at(p.lanes(v, f, remote))
 	if to != nil && p.elephant(v) {
 		to.hears(p.number(f), now)
 	}
@@ -198,10 +212,12 @@ func (p *isolate) arrive(v *View, f *freeway) {
 
 // move brings an elephant to the elephants' links and keeps it in their list.
 func (p *isolate) move(v *View, now time.Duration, f *freeway, cmds []Command) []Command {
-	usable := p.lanes(v, f, netip.Addr{})
+	if p.id == 0 {
+		p.tick = 0 // that of a mouse comes too late
+	}
 	on := f.laneOf(v)
-	if on == nil || on.low {
-		if to := f.elephantsLane(usable); to != nil && to != on {
+	if on == nil || on.low || silent(v) {
+		if to := f.elephantsLane(p.others(v, now, f)); to != nil && (!to.low || on == nil || silent(v)) {
 			on = to
 			cmds = p.open(v, now, f, to, cmds)
 		}
@@ -225,15 +241,12 @@ func (p *isolate) number(f *freeway) uint64 {
 	return p.id
 }
 
-// open opens a subflow on a link, unless one is being opened there.
+// open opens a subflow on a link.
 func (p *isolate) open(v *View, now time.Duration, f *freeway, to *lane, cmds []Command) []Command {
 	if to == nil || v.room() == 0 {
 		return cmds
 	}
 	opened := false
-	for i := range v.Subflows {
-		opened = opened || f.lane(v, v.Subflows[i].Local.Addr()) == to
-	}
 	p.memory.pairs(v, now, func(c candidate) {
 		if !opened && f.lane(v, c.pair.local) == to {
 			opened = true

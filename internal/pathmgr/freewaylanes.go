@@ -127,9 +127,14 @@ func (f *freeway) balance(bound float64) {
 	}
 }
 
-func (f *freeway) all() (all []*lane) {
+func (f *freeway) all() []*lane { return f.those(func(*lane) bool { return true }) }
+
+// those returns the lanes for which is reports true.
+func (f *freeway) those(is func(*lane) bool) (all []*lane) {
 	for i := range f.lanes {
-		all = append(all, &f.lanes[i])
+		if is(&f.lanes[i]) {
+			all = append(all, &f.lanes[i])
+		}
 	}
 	return all
 }

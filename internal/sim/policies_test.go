@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gomptcp/gomptcp/internal/pathmgr"
 	"github.com/gomptcp/gomptcp/internal/sim"
 	"github.com/gomptcp/gomptcp/scheduler"
 )
@@ -38,13 +39,18 @@ func TestEveryPolicyDelivers(t *testing.T) {
 // policyRun makes a network and a transfer from a seed, which does not depend
 // on the policy.
 func policyRun(policy string, seed uint64) (*sim.Pair, *sim.Transfer) {
+	return pairRun(policy, "", seed)
+}
+
+// pairRun is policyRun with a path manager.
+func pairRun(policy, manager string, seed uint64) (*sim.Pair, *sim.Transfer) {
 	r := rand.New(rand.NewPCG(seed, 7<<32))
 	cfg := sim.PairConfig{Seed: seed}
 	for range 2 + r.IntN(3) {
 		cfg.Paths = append(cfg.Paths, sim.Shape{AB: randomLink(r), BA: randomLink(r)})
 	}
 	p := sim.TwoHosts(cfg)
-	conn := sim.ConnWith(policy, "", "")
+	conn := sim.ConnWith(policy, "", manager)
 	conn.OrphanTimeout = time.Hour
 	if seed%2 == 0 {
 		conn.ReadBuffer, conn.WriteBuffer = 60_000, 100_000
@@ -67,4 +73,19 @@ func policyRun(policy string, seed uint64) (*sim.Pair, *sim.Transfer) {
 		}
 	}
 	return p, tr
+}
+
+// The same under every path manager: every byte arrives once and in order, and
+// the connection ends.
+func TestEveryPathManagerLosesNothing(t *testing.T) {
+	for _, name := range pathmgr.Names() {
+		for seed := range uint64(4) {
+			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
+				p, tr := pairRun("minrtt", name, seed)
+				require.True(t, p.RunUntil(5*time.Minute, tr.Ended))
+				require.True(t, tr.Delivered())
+				require.Empty(t, p.Violations())
+			})
+		}
+	}
 }

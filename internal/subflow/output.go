@@ -301,7 +301,9 @@ func (s *Subflow) putData(now mono.Time, seg *wire.Segment, r *record) {
 	}
 	s.acked(seg)
 	s.count.bytesSent += uint64(n)
-	s.rec.prr.out += n
+	if s.rec.phase == phaseFast {
+		s.rec.prr.out += n
+	}
 	s.pacedOut(now, n)
 	s.startRexmit(now)
 }

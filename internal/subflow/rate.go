@@ -87,7 +87,8 @@ func (d *delivery) measure(a *ack, minRTT time.Duration) {
 		return
 	}
 	a.rate = float64(d.bytes-n.bytes) / span.Seconds()
-	a.limited = n.limited
+	// Also while what it measures was on its way the sender may have run dry.
+	a.limited = n.limited || d.limit != 0
 	if !a.limited || a.rate > d.last {
 		d.last = a.rate
 	}

@@ -20,14 +20,11 @@ type recovery struct {
 	until     relSSN // RecoveryPoint of RFC 6675, recover of RFC 6582
 	dupAcks   int    // since SND.UNA last moved
 	dupThresh int
-	guessed   int    // without SACK: bytes that duplicate ACKs say have arrived
-	holes     relSSN // NextSeg's third rule has looked at everything before
-	rescued   relSSN // RescueRxt of RFC 6675; 0 = undefined
-	pass      bool   // one more segment may be sent, whatever the congestion window
-	prr       prr
-	undo      undo
+	guessed   int  // without SACK: bytes that duplicate ACKs say have arrived
+	pass      bool // one more segment may be sent, whatever the congestion window
 	frto      frto
-	frtoLeft  int // bytes of new data that may still go first
+
+	*episode // read it as it is, and change that of begin
 
 	timeouts   int       // consecutive, without new data acknowledged
 	timedOutAt mono.Time // the last one
@@ -35,6 +32,34 @@ type recovery struct {
 	fullUntil relSSN // what lies before was in flight when the window was full
 	ceiling   int    // bytes: bound of the window after a restart or a penalty; 0 = none
 	creeps    bool   // it grows as in congestion avoidance
+}
+
+// episode is what is only known while something is recovered, or may have been
+// in vain.
+type episode struct {
+	holes    relSSN // NextSeg's third rule has looked at everything before
+	rescued  relSSN // RescueRxt of RFC 6675; 0 = undefined
+	prr      prr
+	undo     undo
+	frtoLeft int // bytes of new data that may still go first
+}
+
+// noEpisode is that of subflows that never lost anything. Nobody changes it.
+var noEpisode episode
+
+// begin returns the episode, to be changed.
+func (r *recovery) begin() *episode {
+	if r.episode == &noEpisode {
+		r.episode = &episode{}
+	}
+	return r.episode
+}
+
+// forgetUndo stops to look for a proof that a recovery was in vain.
+func (r *recovery) forgetUndo() {
+	if r.undo.armed != undoOff {
+		r.undo = undo{}
+	}
 }
 
 // maxDupThresh bounds how far dupThresh adapts to reordering.
@@ -59,7 +84,10 @@ func (s *Subflow) lossRecovery(a *ack) {
 // open ends recovery.
 func (r *recovery) open() {
 	r.phase = phaseOpen
-	r.dupAcks, r.guessed, r.rescued = 0, 0, 0
+	r.dupAcks, r.guessed = 0, 0
+	if r.rescued != 0 {
+		r.rescued = 0
+	}
 }
 
 // respond looks for losses and begins or goes on with recovery.
@@ -161,6 +189,7 @@ func (s *Subflow) findLosses(a *ack) bool {
 // enterFast begins fast recovery.
 func (s *Subflow) enterFast(a *ack) {
 	s.count.trouble().recoveries++
+	s.rec.begin()
 	s.rec.phase = phaseFast
 	s.rec.until = s.snd.nxt
 	s.rack.began = a.now

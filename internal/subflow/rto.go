@@ -100,6 +100,7 @@ func (s *Subflow) giveUp() {
 // the retransmission timer, the value of ssthresh MUST be set", and if it has,
 // "the value of ssthresh is held constant."
 func (s *Subflow) loseAll(now mono.Time) {
+	s.rec.begin()
 	if s.rec.timeouts == 1 {
 		sm := s.sample(&ack{now: now})
 		sm.InFlight = s.queue.total

@@ -241,7 +241,7 @@ func newSubflow(cfg Config, ctl cc.Controller) *Subflow {
 	s.rcv = receiver{nxt: 1, lastAck: 1, quick: quickACKs}
 	s.SetReceiveWindow(min(k.MaxWindow, 65535))
 	s.rtt = estimator{rto: k.InitialRTO, least: k.MinRTO, most: k.MaxRTO}
-	s.rec.dupThresh = k.DupThresh
+	s.rec.dupThresh, s.rec.episode = k.DupThresh, &noEpisode
 	s.ecn.wanted = k.ECN || cfg.Marks != cc.ECNAsSet
 	s.ecn.exact = k.ExactECN && cfg.Marks == cc.ECNAsSet || cfg.Marks == cc.ECNExact
 	if cfg.FastOpen != (FastOpen{}) {
@@ -287,8 +287,11 @@ func (s *Subflow) SetRoom(r Room) {
 func (s *Subflow) SetController(ctl cc.Controller) {
 	s.stir()
 	s.ctl = ctl
-	s.rec.undo = undo{}
+	s.rec.forgetUndo()
 }
+
+// SACK reports whether the peer sends and takes SACK blocks.
+func (s *Subflow) SACK() bool { return s.snd.sack }
 
 // SetNagle turns the Nagle algorithm on or off.
 func (s *Subflow) SetNagle(on bool) {

@@ -113,7 +113,7 @@ func (s *Subflow) probeAcked(a *ack) {
 		sm := s.sample(a)
 		sm.InFlight = a.inFlight
 		s.congested(cc.LossFast, sm)
-		s.rec.undo = undo{}
+		s.rec.forgetUndo()
 	case !a.advanced && a.seg.Len() == 0 && a.seg.Has&wire.OptSACK == 0:
 		// Both copies arrived.
 	default:

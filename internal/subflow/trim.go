@@ -12,4 +12,7 @@ func (s *Subflow) Trim() {
 	s.snd.borders = nil
 	s.rcv.run.Views = nil
 	s.rack.resent = resentQueue{}
+	if s.rec.phase == phaseOpen && s.rec.undo.armed == undoOff {
+		s.rec.episode = &noEpisode
+	}
 }

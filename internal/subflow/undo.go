@@ -27,7 +27,7 @@ const (
 
 // beginUndo starts to watch a recovery.
 func (s *Subflow) beginUndo(by cc.Loss) {
-	s.rec.undo = undo{armed: undoWaits, by: by, from: s.snd.una, to: s.snd.nxt}
+	s.rec.begin().undo = undo{armed: undoWaits, by: by, from: s.snd.una, to: s.snd.nxt}
 }
 
 // noteRetransmit counts a retransmission of n numbers and stores the timestamp

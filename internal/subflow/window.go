@@ -70,7 +70,7 @@ func (s *Subflow) raiseCeiling(acked int) {
 // queued and what must be sent again, in full segments unless it is all that
 // waits. It is 0 while silly-window avoidance or Nagle's algorithm say so.
 func (s *Subflow) Room(now mono.Time, waiting int) int {
-	if s.full == s.moves && waiting >= s.snd.mss && !s.timers.Next().Reached(now) {
+	if s.Full() && waiting >= s.snd.mss && !s.timers.Next().Reached(now) {
 		// The usual answer, many of which there are for each segment of a
 		// connection with many subflows.
 		s.snd.waiting = waiting
@@ -123,6 +123,10 @@ func (s *Subflow) Room(now mono.Time, waiting int) int {
 	s.setPersist(now)
 	return 0
 }
+
+// Full reports whether Room said 0 because a window is in use, whatever waits,
+// and nothing has happened since.
+func (s *Subflow) Full() bool { return s.full == s.moves }
 
 // QueueRoom returns how many bytes beyond Room may be pushed, so that the
 // subflow has two windows at most.
