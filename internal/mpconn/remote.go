@@ -60,6 +60,8 @@ func (c *Conn) handleAddAddr(now mono.Time, f *flow, o *wire.AddAddr) {
 		e := echo{on: f, opt: *o}
 		e.opt.Echo = true
 		c.addrs.echoes = append(c.addrs.echoes, e)
+	} else {
+		c.stats.EchoesDropped++
 	}
 }
 
