@@ -115,14 +115,14 @@ func (p *pairing) judged() bool { return p.known >= sbdMemory || p.marks }
 func (d *detector) add(c Controller) *watched {
 	w := &watched{c: c, set: len(d.flows), pairs: make([]pairing, len(d.flows))}
 	d.flows = append(d.flows, w)
+	if d.comparison != nil && d.sbdAt != 0 {
+		w.observed = &observed{}
+	}
 	if len(d.flows) == 1 {
 		return w
 	}
 	if d.comparison == nil {
 		d.comparison = &comparison{}
-	}
-	if d.sbdAt != 0 {
-		w.observed = &observed{}
 	}
 	d.labels, d.through = make([]int, len(d.flows)), make([]*sbdFlow, len(d.flows))
 	return w

@@ -105,12 +105,13 @@ func (m *member) acked(s *Sample, w *window) {
 //
 // RFC 6356, Section 3: "To cater to connections that are app limited, the
 // computation should consider the minimum between flight_size_i and cwnd_i".
-// FlightSize is that before the ACK; a window in full use stands for itself.
+// FlightSize is that before the ACK; a window in full use stands for itself,
+// unless nothing follows: the subflow may have become a backup.
 // The ssthresh that a subflow in fast retransmit should contribute is what
 // our controllers have as cwnd then.
 func (m *member) resize(s *Sample, w *window) {
 	m.window, m.mss = w.cwnd, w.mss
-	if !s.CwndLimited && !s.InRecovery {
+	if s.InFlight == 0 || !s.CwndLimited && !s.InRecovery {
 		m.window = min(w.cwnd, max(float64(s.InFlight+s.Delivered), w.mss))
 	}
 }

@@ -91,14 +91,3 @@ func (mptcpd) gain(v *shared, m *member) float64 {
 	lean := min(max(1+mean-m.share, 1-mptcpdLean), 1+mptcpdLean)
 	return m.mss * min(lean/v.normal(), 1/m.window)
 }
-
-// mptcpdCrowd is how many subflows may keep two segments each upon a mark. More
-// of them may fall to one, or they overflow a shallow queue together.
-const mptcpdCrowd = 4
-
-func (mptcpd) floors(v *shared) floors {
-	if v.active() > mptcpdCrowd {
-		return floors{mark: 1, loss: 2}
-	}
-	return floors{mark: 2, loss: 2}
-}

@@ -183,6 +183,22 @@ func TestDetectingCouples(t *testing.T) {
 	near(t, .7*w, segments(cs[0]), "alone it is CUBIC")
 }
 
+// A connection may lose all its subflows and go on with others.
+func TestDetectingSurvivesTheLossOfAllSubflows(t *testing.T) {
+	g := cc.Detecting{}.Group()
+	for range 2 {
+		cs := []cc.Controller{g.Add(avoiding(100)), g.Add(avoiding(100))}
+		for _, c := range cs {
+			before := segments(c)
+			c.OnAck(path{100, .1}.sample(100 * mss))
+			require.Greater(t, segments(c), before)
+		}
+		for _, c := range cs {
+			g.Remove(c)
+		}
+	}
+}
+
 // Verdicts that change nothing allocate nothing, by delays or by marks.
 func TestVerdictsAllocateNothing(t *testing.T) {
 	for _, name := range []string{"default", "mptcpd"} {

@@ -5,21 +5,44 @@ import (
 	"time"
 
 	"github.com/gomptcp/gomptcp/cc"
+	"github.com/gomptcp/gomptcp/internal/host"
 	"github.com/gomptcp/gomptcp/internal/link"
 )
 
-// ccShared: how often two subflows of the default control, with a TCP beside
-// them, are found to share a bottleneck after 25 s: through one queue, or two.
-func ccShared(u *Unit, queues int, d time.Duration) error {
-	links := []link.Config{ccLink(10e6, 40*time.Millisecond), ccLink(8e6, 60*time.Millisecond)}[:queues]
-	conn := u.Conn("", "default", []string{"ndiffports", ""}[queues-1])
+// ccSharedTrials are networks on which two subflows of the default control share
+// a queue, or not. Two links that are alike and have nothing else on them can't
+// always be told from one: their windows go in step.
+var ccSharedTrials = []struct {
+	name  string
+	links []link.Config
+	tcp   bool // a TCP is on the first link
+}{
+	{"one", []link.Config{ccLink(10e6, 40*time.Millisecond)}, true},
+	{"one fast", []link.Config{ccLink(100e6, 20*time.Millisecond)}, true},
+	{"one alone", []link.Config{ccLink(10e6, 40*time.Millisecond)}, false},
+	{"two", []link.Config{ccLink(10e6, 40*time.Millisecond), ccLink(8e6, 60*time.Millisecond)}, true},
+	{"two alike", []link.Config{ccLink(10e6, 40*time.Millisecond), ccLink(10e6, 40*time.Millisecond)}, true},
+	{"two alike alone", []link.Config{ccLink(10e6, 40*time.Millisecond), ccLink(10e6, 40*time.Millisecond)}, false},
+}
+
+// ccShared: how often two subflows are found to share a bottleneck, after 25 s.
+func ccShared(u *Unit, links []link.Config, tcp bool, d time.Duration) error {
+	manager := ""
+	if len(links) == 1 {
+		manager = "ndiffports"
+	}
+	conn := u.Conn("", "default", manager)
 	inner := conn.Congestion
 	var groups []cc.Group
 	conn.Congestion = func() cc.Group {
 		groups = append(groups, inner())
 		return groups[len(groups)-1]
 	}
-	n := newCCNet(u, links, conn, u.Plain("reno"))
+	conns := []host.ConnConfig{conn}
+	if tcp {
+		conns = append(conns, u.Plain("reno"))
+	}
+	n := newCCNet(u, links, conns...)
 	n.RunFor(25 * time.Second)
 	together, all := 0.0, 0.0
 	for range d / (350 * time.Millisecond) {

@@ -45,31 +45,33 @@ func runShort(u *Unit, load float64, known string, d time.Duration) error {
 	rng := u.Rand("flows")
 	conn := h.conn(u, known)
 	every := (least + most) / 2 * 8 / (load * 4 * ccGoodput(1000) * 1e6) // seconds between flows
-	var flows []*sim.Transfer
+	var flows, live []*sim.Transfer
 	for at, port := rng.ExpFloat64()*every, 10_000; at < d.Seconds(); at, port = at+rng.ExpFloat64()*every, port+1 {
 		size := least + rng.Int64N(most-least)
 		h.After(time.Duration(at*1e9), func() {
 			t := h.start(conn, port, size, false)
 			t.ConnA.SetFlowSize(size)
-			flows = append(flows, t)
+			flows, live = append(flows, t), append(live, t)
 		})
 	}
 	used := 0.0
 	const look = 100 * time.Microsecond
-	for h.Elapsed() < d+time.Second {
+	for h.Elapsed() < d || len(live) > 0 && h.Elapsed() < d+time.Second {
 		h.RunFor(look)
-		for _, t := range flows {
-			if !t.ProgramB.Delivered() {
-				n, _ := h.active(t)
-				used += float64(n) * look.Seconds()
+		live = slices.DeleteFunc(live, func(t *sim.Transfer) bool {
+			if t.ProgramB.Delivered() {
+				return true
 			}
-		}
+			n, _ := h.active(t)
+			used += float64(n) * look.Seconds()
+			return false
+		})
+	}
+	if len(live) > 0 {
+		return fmt.Errorf("%d flows were not done after %v", len(live), h.Elapsed())
 	}
 	var times []float64
 	for _, t := range flows {
-		if !t.ProgramB.Delivered() {
-			return fmt.Errorf("a flow was not done after %v", h.Elapsed())
-		}
 		times = append(times, t.ProgramB.LastByte.Sub(t.ProgramA.Begun).Seconds()*1e3)
 	}
 	packets := 0.0

@@ -23,6 +23,9 @@ import (
 // next 64 round trips the connection carries a tenth less than over the 64 before.
 // No subflow is opened between the same addresses for 30 s after either.
 //
+// In its first 64 round trips a connection keeps four subflows even if they
+// share links: each brings an initial window, and short flows are over by then.
+//
 // Further subflows are opened only for long flows: of 100 KB or more to go if the
 // size is known, or else once 100 KB were written. In slow start a second subflow
 // saves a short flow one round trip and costs it the one of its handshake.
@@ -42,6 +45,7 @@ const (
 	eliminateLoss  = 0.9              // of the rate before; less brings a subflow back
 	eliminateWatch = 64               // round trips until that is judged
 	eliminateLeast = 20 * time.Millisecond
+	eliminateYoung = 4       // subflows
 	gateLong       = 100_000 // bytes of a flow that is worth further subflows
 	gateLook       = 10 * time.Millisecond
 )
@@ -60,6 +64,8 @@ type eliminate struct {
 	openWake time.Duration // the Tick that open asked for; 0 = none
 	wake     time.Duration // that the driver was asked for; 0 = none
 	barred   bool          // open wanted a subflow that it was not let open
+	grown    time.Duration // when the connection is not young any more
+	spared   bool          // more would be given up if it were not
 	sets     [][]int       // subflows that were found to share something
 	setsAt   time.Duration // when
 	meter    meter         // runs while something is to be demoted
@@ -110,14 +116,20 @@ func (p *eliminate) Handle(v *View, e Event, cmds []Command) []Command {
 		cmds = p.pass(v, e, cmds)
 	}
 	p.forget(v)
-	if e.Kind == SharedBottleneck {
+	switch e.Kind {
+	case SharedBottleneck:
 		p.found(e)
+	case Established:
+		p.grown = e.Now + eliminateLeast
+		for _, s := range v.Subflows {
+			p.grown = max(p.grown, e.Now+eliminateWatch*s.SRTT)
+		}
 	}
 	cmds = p.judge(v, e.Now, cmds)
 	switch {
 	case p.PathOf == nil:
 		cmds = p.demoteFound(v, e.Now, cmds)
-	case v.Active && e.Kind == SubflowUp:
+	case v.Active && (e.Kind == SubflowUp || p.spared && e.Now >= p.grown):
 		cmds = p.demoteKnown(v, e.Now, cmds)
 	}
 	return p.rest(e.Now, cmds)
@@ -189,23 +201,53 @@ func (p *eliminate) regular(s *Subflow) bool {
 	return s.Established && !s.Backup && !s.PeerBackup && !p.isDemoted(s.ID) && !slices.Contains(p.kept, s.ID)
 }
 
-// demoteKnown makes backups of all but the best subflow on each link.
+// demoteKnown makes backups of all but the best subflow on each link, those of
+// the fullest link first, as far as a young connection can spare them.
 func (p *eliminate) demoteKnown(v *View, now time.Duration, cmds []Command) []Command {
-	best := map[string]*Subflow{}
+	p.spared = false
+	for {
+		s, inUse := p.surplus(v)
+		if s == nil {
+			return cmds
+		}
+		if now < p.grown && inUse <= eliminateYoung {
+			p.spared = true
+			return cmds
+		}
+		p.demoted = append(p.demoted, demotion{id: s.ID, at: now})
+		cmds = append(cmds, Command{Verb: SetBackup, Subflow: s.ID, Backup: true})
+	}
+}
+
+// surplus returns the worst subflow on the link that most subflows are on, nil
+// if none is shared, and how many subflows are in use.
+func (p *eliminate) surplus(v *View) (worst *Subflow, inUse int) {
+	most := 1
 	for i := range v.Subflows {
-		s := &v.Subflows[i]
-		if b := best[p.PathOf(s.Local, s.Remote)]; p.regular(s) && (b == nil || better(s, b)) {
-			best[p.PathOf(s.Local, s.Remote)] = s
+		if !p.regular(&v.Subflows[i]) {
+			continue
+		}
+		inUse++
+		path, n := p.PathOf(v.Subflows[i].Local, v.Subflows[i].Remote), 0
+		if path == "" {
+			continue
+		}
+		var last *Subflow
+		for j := range v.Subflows {
+			s := &v.Subflows[j]
+			if !p.regular(s) || p.PathOf(s.Local, s.Remote) != path {
+				continue
+			}
+			n++
+			if last == nil || better(last, s) {
+				last = s
+			}
+		}
+		if n > most {
+			worst, most = last, n
 		}
 	}
-	for i := range v.Subflows {
-		s := &v.Subflows[i]
-		if path := p.PathOf(s.Local, s.Remote); path != "" && p.regular(s) && best[path] != s {
-			p.demoted = append(p.demoted, demotion{id: s.ID, at: now})
-			cmds = append(cmds, Command{Verb: SetBackup, Subflow: s.ID, Backup: true})
-		}
-	}
-	return cmds
+	return worst, inUse
 }
 
 // demoteFound makes a backup of the slowest subflow that was found to share
@@ -304,6 +346,9 @@ func (p *eliminate) rest(now time.Duration, cmds []Command) []Command {
 		if d.watch != 0 {
 			earlier(d.watch)
 		}
+	}
+	if p.spared {
+		earlier(p.grown)
 	}
 	if p.meter.from != 0 {
 		earlier(p.meter.until)

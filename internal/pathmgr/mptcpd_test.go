@@ -65,18 +65,30 @@ func (b *eliminated) tick(after time.Duration) string {
 	return b.handle(pathmgr.Event{Kind: pathmgr.Tick})
 }
 
-// Of four subflows on two links the faster one of each link is kept; the
-// others stand by for two seconds and are closed.
+// Of four subflows on two links the faster one of each link is kept once the
+// connection is no longer young, 64 round trips; the others stand by for two
+// seconds and are closed.
 func TestEliminationByKnownPaths(t *testing.T) {
 	b := newEliminated(pathmgr.Elimination{PathOf: func(local, _ netip.AddrPort) string {
 		return []string{"x", "y"}[local.Port()%2]
 	}}, 5, 2, 1, 4)
 	shared := pathmgr.Event{Kind: pathmgr.SharedBottleneck, Group: []int{0, 3}}
 	require.Empty(t, b.handle(shared), "what is known goes before what is found out")
-	require.Equal(t, "backup:1:true backup:2:true wake:2s", b.handle(pathmgr.Event{Kind: pathmgr.SubflowUp}))
+	require.Equal(t, "wake:64ms", b.handle(pathmgr.Event{Kind: pathmgr.SubflowUp}))
+	require.Equal(t, "backup:2:true backup:1:true wake:2s", b.tick(64*time.Millisecond))
 	require.Equal(t, "", b.handle(pathmgr.Event{Kind: pathmgr.SubflowUp}), "once")
 	b.view.Subflows[0].Rate, b.view.Subflows[3].Rate = 6, 6
-	require.Equal(t, "close:1:true close:2:true", b.tick(2*time.Second))
+	require.Equal(t, "close:2:true close:1:true", b.tick(2*time.Second))
+}
+
+// A young connection keeps four of six, and gives up those of the fullest link
+// first.
+func TestEliminationSparesTheYoung(t *testing.T) {
+	b := newEliminated(pathmgr.Elimination{PathOf: func(local, _ netip.AddrPort) string {
+		return []string{"x", "x", "y", "x", "y", "x"}[local.Port()-1000]
+	}}, 6, 5, 1, 4, 2, 3)
+	require.Equal(t, "backup:5:true backup:3:true wake:64ms", b.handle(pathmgr.Event{Kind: pathmgr.SubflowUp}))
+	require.Equal(t, "backup:1:true backup:2:true wake:1.936s", b.tick(64*time.Millisecond))
 }
 
 // What the congestion control found out: the slowest of a group first, and the
