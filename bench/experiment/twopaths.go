@@ -50,7 +50,8 @@ func runTwoPaths(u *Unit, conn host.ConnConfig, warm, measure time.Duration) err
 		l.Overhead, l.Loss = ethernet, 1e-4
 		paths = append(paths, sim.Shape{AB: l, BA: l, MTU: u.Profile.MTU()})
 	}
-	net := sim.TwoHosts(sim.PairConfig{Seed: u.Seed, Paths: paths})
+	// The quick form, and that with traces, has the bytes of all packets.
+	net := sim.TwoHosts(sim.PairConfig{Seed: u.Seed, Fast: !u.Quick && u.TraceDir == "", Paths: paths})
 	u.Trace(net.Sim)
 	rates := ProbeRates(net.Sim, 100*time.Millisecond, Payload(net.Links[0].AB), Payload(net.Links[1].AB))
 	t := net.Start(sim.TransferConfig{AB: 1 << 40, ConnA: conn, ConnB: conn, StayOpen: true})

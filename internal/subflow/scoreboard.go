@@ -67,6 +67,9 @@ func (q *records) push(r record) {
 // it; len() if there is none.
 func (q *records) find(n relSSN) int {
 	lo, hi := 0, q.len()
+	if hi > 0 && n < q.get(0).hi {
+		return 0 // what ACKs ask for most
+	}
 	for lo < hi {
 		m := int(uint(lo+hi) / 2)
 		if q.get(m).hi <= n {
