@@ -72,12 +72,23 @@ type observed struct {
 // start begins to observe flows.
 func (d *detector) start(now time.Duration) {
 	d.sbdAt, d.delayAt, d.markAt = now, now, now
-	for _, w := range d.flows {
+	for i, w := range d.flows {
 		if w.observed == nil {
-			w.observed = &observed{}
+			w.observed, w.pairs = &observed{}, make([]pairing, i)
 		}
 	}
 }
+
+// pairing returns what is known of w and the j-th flow before it.
+func (w *watched) pairing(j int) *pairing {
+	if w.pairs == nil {
+		return &unknown
+	}
+	return &w.pairs[j]
+}
+
+// unknown is a pairing of which nothing is known. Nobody changes it.
+var unknown pairing
 
 // pairing is what is known of two subflows.
 type pairing struct {
@@ -113,10 +124,10 @@ func (p *pairing) judge(grouped bool) {
 func (p *pairing) judged() bool { return p.known >= sbdMemory || p.marks }
 
 func (d *detector) add(c Controller) *watched {
-	w := &watched{c: c, set: len(d.flows), pairs: make([]pairing, len(d.flows))}
+	w := &watched{c: c, set: len(d.flows)}
 	d.flows = append(d.flows, w)
 	if d.comparison != nil && d.sbdAt != 0 {
-		w.observed = &observed{}
+		w.observed, w.pairs = &observed{}, make([]pairing, len(d.flows)-1)
 	}
 	if len(d.flows) == 1 {
 		return w
@@ -135,7 +146,9 @@ func (d *detector) remove(c Controller) {
 	}
 	d.flows = slices.Delete(d.flows, at, at+1)
 	for _, w := range d.flows[at:] {
-		w.pairs = slices.Delete(w.pairs, at, at+1)
+		if w.pairs != nil {
+			w.pairs = slices.Delete(w.pairs, at, at+1)
+		}
 	}
 	if d.comparison != nil {
 		d.rebuild(d.label((*pairing).shared))
@@ -273,7 +286,7 @@ func (d *detector) label(together func(*pairing) bool) []int {
 		labels[i] = i
 		for j := range i {
 			from, to := max(labels[i], labels[j]), min(labels[i], labels[j])
-			if from == to || !together(&w.pairs[j]) {
+			if from == to || !together(w.pairing(j)) {
 				continue
 			}
 			for k := range i + 1 {

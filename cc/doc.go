@@ -26,6 +26,34 @@
 // Algorithms that live on marks ask for ECN and its exact echo by themselves
 // (ECNUser); both ends need them for that.
 //
+// # Random loss
+//
+// Share of what framing allows that one connection reaches over two paths of
+// 100 Mb/s and 20 ms each that lose 0.1 % of packets at random: mean and 95 %
+// interval over seeds 1 to 5, as "go run ./bench/run -exp cc" has it (rows
+// "lossy NAME"). For comparison, Linux's MPTCP with its CUBIC was seen to reach
+// 0.27.
+//
+//	bbr          0.91 (0.89 to 0.92)
+//	coupled-bbr  0.40 (0.39 to 0.42)
+//	cubic        0.23 (0.21 to 0.26)
+//	default      0.23 (0.21 to 0.26)
+//	vegas        0.22 (0.20 to 0.25)
+//	wvegas       0.22 (0.20 to 0.25)
+//	dctcp        0.22 (0.20 to 0.24)
+//	reno         0.22 (0.20 to 0.24)
+//	xmp          0.15 (0.13 to 0.17)
+//	mptcpd       0.15 (0.13 to 0.17)
+//	mdtcp        0.15 (0.13 to 0.17)
+//	semicoupled  0.15 (0.13 to 0.17)
+//	lia          0.12 (0.11 to 0.14)
+//	lia-dctcp    0.12 (0.11 to 0.14)
+//	lia-exact    0.12 (0.11 to 0.14)
+//	balia        0.12 (0.10 to 0.13)
+//	coupled      0.12 (0.10 to 0.13)
+//	olia         0.11 (0.10 to 0.13)
+//	ewtcp        0.11 (0.10 to 0.13)
+//
 // # Your own
 //
 // Write a type with the four methods of Controller, and a Factory that makes

@@ -20,10 +20,11 @@ import (
 //
 // The addresses of a Conn are those of its first subflow and never change.
 type Conn struct {
-	stack    *Stack  // immutable
-	trace    *tracer // immutable
-	lowWater int     // immutable: free bytes of send buffer that wake a writer
-	refuses  bool    // immutable: ends rather than fall back to plain TCP
+	stack    *Stack        // immutable
+	trace    *tracer       // immutable
+	probing  time.Duration // immutable: Config.KeepAlive
+	lowWater int32         // immutable: free bytes of send buffer that wake a writer
+	refuses  bool          // immutable: ends rather than fall back to plain TCP
 
 	inbox       inbox
 	read, write side
@@ -40,28 +41,28 @@ type Conn struct {
 	changed   chan struct{}      // closed at the next event; nil if nobody waits for one
 	joins     map[int]chan error // results that AddSubflow waits for, by subflow
 	err       error              // why the connection is over; nil if it is not, or was closed in order
-	fellBack  time.Time          // when the connection became plain TCP
+	fellBack  mono.Time          // when the connection became plain TCP; 0 = it did not
+	keepAlive *keepAlive         // nil = as it began
 	proven    bool               // joins were allowed at some time
 	sized     bool               // the application declared the flow's size
 	reset     reason.Reset       // MP_TCPRST code of the last subflow that the peer reset
-	keepAlive keepAlive
-	linger    bool // Close lets data written before be delivered
-	readShut  bool // CloseRead was called
-	writeShut bool // CloseWrite was called
-	closed    bool // Close was called
-	dead      bool // the Stack is closed: touch core no more
-	asked     bool // the application wrote since it last waited to read
+	linger    bool               // Close lets data written before be delivered
+	readShut  bool               // CloseRead was called
+	writeShut bool               // CloseWrite was called
+	closed    bool               // Close was called
+	dead      bool               // the Stack is closed: touch core no more
+	asked     bool               // the application wrote since it last waited to read
 }
 
 // newConn makes the driver's side of hc. s.mu must be held.
 func (s *Stack) newConn(hc *host.Conn, cfg *Config) *Conn {
 	c := &Conn{
-		stack:     s,
-		core:      hc,
-		lowWater:  lowWater(cfg.WriteBuffer),
-		linger:    true,
-		refuses:   cfg.Fallback == FallbackRefuse && !cfg.Plain,
-		keepAlive: newKeepAlive(cfg.KeepAlive),
+		stack:    s,
+		core:     hc,
+		lowWater: int32(lowWater(cfg.WriteBuffer)),
+		linger:   true,
+		refuses:  cfg.Fallback == FallbackRefuse && !cfg.Plain,
+		probing:  cfg.KeepAlive,
 	}
 	c.sized = hc.FlowSize() > 0
 	c.trace = newTracer(cfg, hc)
@@ -130,7 +131,7 @@ func (c *Conn) writeTurn(p []byte) (int, error) {
 		p = p[n:]
 		full := n == 0 && len(p) > 0
 		if full {
-			c.write.await(min(len(p), max(c.lowWater, 1)))
+			c.write.await(min(len(p), max(int(c.lowWater), 1)))
 		}
 		c.unlock()
 		switch {
@@ -308,6 +309,10 @@ func (c *Conn) SetKeepAlivePeriod(d time.Duration) error {
 func (c *Conn) SetKeepAliveConfig(config net.KeepAliveConfig) error {
 	return c.set("set", func(now mono.Time) {
 		var hc host.ConnConfig
+		if c.keepAlive == nil {
+			k := newKeepAlive(c.probing)
+			c.keepAlive = &k
+		}
 		c.keepAlive.apply(config)
 		c.keepAlive.forHost(&hc)
 		c.core.SetKeepAlive(now, hc.Subflow.KeepAlive)

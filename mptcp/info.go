@@ -67,7 +67,7 @@ func (c *Conn) Info() Info {
 	info.SegmentsSent, info.SegmentsReceived, info.Timeouts = t.SegmentsSent, t.SegmentsReceived, t.Timeouts
 	info.Drops = dropsByName(maps.All(i.Stats.Drops), maps.All(t.Drops))
 	if i.Fallback != reason.FallbackNone {
-		info.Fallback, info.FallbackAt = i.Fallback.String(), c.fellBack
+		info.Fallback, info.FallbackAt = i.Fallback.String(), c.stack.origin.Add(c.fellBack.Duration())
 	}
 	if c.core.Closed() {
 		info.Close = i.Close.String()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/netip"
-	"time"
 
 	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/mono"
@@ -204,7 +203,7 @@ func (c *Conn) observe(e mpconn.Event) {
 			c.reset = e.Reset
 		}
 	case mpconn.EventFallback:
-		c.fellBack = time.Now()
+		c.fellBack = c.stack.now()
 		if c.refuses && c.err == nil {
 			c.err = ErrFallback
 		}

@@ -37,10 +37,10 @@ type Conn struct {
 	token        key.Token
 	hasToken     bool
 	estab        bool      // counted as speaking MPTCP
-	index        int       // in Host.conns; -1 = not there
+	index        int32     // in Host.conns; -1 = not there
+	openingIndex int32     // in listener.opening; -1 = not there
 	listener     *Listener // until Accept
 	pending      *Listener // that took data on the SYN, until the third ACK
-	openingIndex int       // in listener.opening; -1 = not there
 	joining      []int     // subflows begun by the peer in their handshake
 
 	// Guarded by the connection's lock.
@@ -179,7 +179,7 @@ func (c *Conn) limits() pathmgr.Limits { return c.cfg.Limits.WithDefaults() }
 
 // register enters a new connection into the tables.
 func (h *Host) register(c *Conn, t tuple) {
-	c.index = len(h.conns)
+	c.index = int32(len(h.conns))
 	h.conns = append(h.conns, c)
 	h.tuples.bind(t, c, 0)
 	if !c.cfg.Plain && c.Fallback() == reason.FallbackNone {

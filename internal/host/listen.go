@@ -67,7 +67,7 @@ func (l *Listener) full() bool { return len(l.ready) >= l.backlog }
 
 // add takes in a connection in its handshake.
 func (l *Listener) add(c *Conn) {
-	c.listener, c.openingIndex = l, len(l.opening)
+	c.listener, c.openingIndex = l, int32(len(l.opening))
 	l.opening = append(l.opening, c)
 	l.host.opening++
 }

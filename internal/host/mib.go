@@ -38,24 +38,28 @@ const (
 	MIBMPJoinSynTxBindErr                 // that found no free local port
 	MIBMPJoinSynTxConnectErr              // that found no route
 	MIBMPJoinPortSynRx                    // joins begun by peers at another port than the first subflow's
-	MIBMPJoinPortAckRx                    // of these, those whose third ACK verified
+	MIBMPJoinPortSynAckRx                 // joins begun here to another port, that came up
+	MIBMPJoinPortAckRx                    // of those at another port, those whose third ACK verified
 	MIBDSSNotMatching                     // mappings that contradict others
 	MIBDSSCorruptionFallback              // connections that went plain after a wrong checksum
 	MIBDSSCorruptionReset                 // subflows that were reset for one
+	MIBDSSNoMatchTCP                      // mappings far from what the subflow can carry
 	MIBInfiniteMapTx
 	MIBInfiniteMapRx
 	MIBDataCsumErr   // DSS checksums that did not hold
 	MIBNoDSSInWindow // mappings outside the window
 	MIBOFOQueueTail  // runs of payload received behind all others, beyond a hole
 	MIBOFOQueue      // runs of payload received beyond a hole
+	MIBOFOMerge      // of these, those that go on where another ends
 	MIBDuplicateData // runs of payload received that brought nothing new
 	MIBAddAddr       // as they arrive, if their HMAC verifies
 	MIBAddAddrTx
 	MIBEchoAdd // as they arrive
 	MIBEchoAddTx
-	MIBPortAdd     // announced with a port; as they arrive
-	MIBAddAddrDrop // valid announcements that were not taken
-	MIBRmAddr      // addresses that peers withdrew
+	MIBEchoAddTxDrop // echoes not sent because too many were due
+	MIBPortAdd       // announced with a port; as they arrive
+	MIBAddAddrDrop   // valid announcements that were not taken
+	MIBRmAddr        // addresses that peers withdrew
 	MIBRmAddrTx
 	MIBRmSubflow // subflows ended because an address went away
 	MIBMPPrioTx
@@ -92,10 +96,10 @@ var mibNames = [NumMIBs]string{
 	"MPFallbackTokenInit", "MPTCPRetrans",
 	"MPJoinNoTokenFound", "MPJoinSynRx", "MPJoinSynBackupRx", "MPJoinSynAckRx", "MPJoinSynAckBackupRx", "MPJoinSynAckHMacFailure",
 	"MPJoinAckRx", "MPJoinAckHMacFailure", "MPJoinRejected", "MPJoinSynTx",
-	"MPJoinSynTxBindErr", "MPJoinSynTxConnectErr", "MPJoinPortSynRx", "MPJoinPortAckRx",
-	"DSSNotMatching", "DSSCorruptionFallback", "DSSCorruptionReset", "InfiniteMapTx", "InfiniteMapRx", "DataCsumErr", "NoDSSInWindow",
-	"OFOQueueTail", "OFOQueue", "DuplicateData",
-	"AddAddr", "AddAddrTx", "EchoAdd", "EchoAddTx", "PortAdd", "AddAddrDrop", "RmAddr", "RmAddrTx", "RmSubflow",
+	"MPJoinSynTxBindErr", "MPJoinSynTxConnectErr", "MPJoinPortSynRx", "MPJoinPortSynAckRx", "MPJoinPortAckRx",
+	"DSSNotMatching", "DSSCorruptionFallback", "DSSCorruptionReset", "DSSNoMatchTCP", "InfiniteMapTx", "InfiniteMapRx", "DataCsumErr", "NoDSSInWindow",
+	"OFOQueueTail", "OFOQueue", "OFOMerge", "DuplicateData",
+	"AddAddr", "AddAddrTx", "EchoAdd", "EchoAddTx", "EchoAddTxDrop", "PortAdd", "AddAddrDrop", "RmAddr", "RmAddrTx", "RmSubflow",
 	"MPPrioTx", "MPPrioRx", "MPFailTx", "MPFailRx", "MPFastcloseTx", "MPFastcloseRx", "MPRstTx", "MPRstRx",
 	"SubflowStale", "SubflowRecover", "MPCurrEstab", "Blackhole", "MPCapableDataFallback", "SimultConnectFallback", "FallbackFailed",
 	"SyncookiesSent", "SyncookiesRecv", "SyncookiesFailed",
@@ -237,7 +241,7 @@ func (t *tally) totals(s *mpconn.Stats) {
 		joins: s.JoinsAnswered, announcements: s.Announcements, oddities: s.Oddities,
 	}
 	if len(s.Drops) > 0 {
-		now.mapping, now.dataWindow = s.Drops[reason.DropMapping], s.Drops[reason.DropDataWindow]
+		now.mapping, now.dataWindow = s.Drops[reason.DropMapping]-s.FarMappings, s.Drops[reason.DropDataWindow]
 	}
 	if t.seen == nil {
 		if now == (seen{}) {
@@ -265,6 +269,9 @@ func (t *tally) totals(s *mpconn.Stats) {
 func (t *tally) oddities(o, seen *mpconn.Oddities) {
 	t.add(MIBOFOQueue, o.OutOfOrder-seen.OutOfOrder)
 	t.add(MIBOFOQueueTail, o.OutOfOrderTail-seen.OutOfOrderTail)
+	t.add(MIBOFOMerge, o.OutOfOrderMerged-seen.OutOfOrderMerged)
+	t.add(MIBDSSNoMatchTCP, o.FarMappings-seen.FarMappings)
+	t.add(MIBEchoAddTxDrop, o.EchoesDropped-seen.EchoesDropped)
 	t.add(MIBDuplicateData, o.Duplicates-seen.Duplicates)
 	t.add(MIBSubflowStale, o.Stale-seen.Stale)
 	t.add(MIBSubflowRecover, o.Recovered-seen.Recovered)
@@ -343,6 +350,9 @@ func (h *Host) countJoin(c *Conn, e *mpconn.Event, joined bool) {
 			h.count(MIBMPJoinPortAckRx)
 		}
 		return
+	}
+	if e.Remote.Port() != c.first.remote.Port() {
+		h.count(MIBMPJoinPortSynAckRx)
 	}
 	h.subflows = c.AppendSubflows(h.subflows[:0])
 	for i := range h.subflows {

@@ -173,6 +173,7 @@ func TestMIBOfParticularJoins(t *testing.T) {
 		require.Equal(t, uint64(1), l.server.mib()[name], name)
 	}
 	require.Zero(t, l.client.mib()["MPJoinSynAckBackupRx"])
+	require.Equal(t, uint64(1), l.client.mib()["MPJoinPortSynAckRx"])
 
 	_, err = l.client.Open(l.now, c, mpconn.OpenArgs{Remote: netip.AddrPortFrom(unroutable, 1)})
 	require.Error(t, err)

@@ -28,12 +28,32 @@ func kernelAsks(id int, backup bool) func(*testing.T, *session) {
 	}
 }
 
+// backupsSpared checks that one subflow is a backup at the kernel's wish, that we
+// sent nothing there, and that the kernel sent no more than the self-test allows.
+func backupsSpared(t *testing.T, s *session) {
+	n := 0
+	for _, f := range s.conn.Subflows() {
+		if !f.PeerBackup {
+			continue
+		}
+		n++
+		require.Zero(t, f.BytesSent)
+		require.LessOrEqual(t, f.BytesReceived, uint64(s.amount/20))
+	}
+	require.Equal(t, 1, n)
+}
+
 // Subflows that become backups, and what says so: a flag in MP_JOIN, or MP_PRIO.
 func TestBackupFlags(t *testing.T) {
 	play(t, []scenario{
 		{
 			name: "client's subflow", kernel: client, addresses: 2, endpoints: []string{"2 subflow backup"},
 			steps: []step{{want: joins(1, 1, 1).and(count(server, "MPJoinSynBackupRx", 1)), subflows: 2, check: kernelAsks(1, true)}},
+		},
+		{
+			name: "client's subflow is spared", kernel: client, addresses: 3, endpoints: []string{"2 subflow", "3 subflow backup"},
+			shape: narrow, amount: 2 * mebi, after: backupsSpared,
+			steps: []step{{want: joins(2, 2, 2).and(count(server, "MPJoinSynBackupRx", 1)), subflows: 3}},
 		},
 		{
 			name: "client's subflow", kernel: server, links: v4(1), backup: 2,

@@ -5,6 +5,8 @@ package interop
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/gomptcp/gomptcp/mptcp"
 )
 
@@ -41,6 +43,30 @@ func TestSubflows(t *testing.T) {
 		{
 			name: "one of two over the server's limit", kernel: client, addresses: 3, endpoints: []string{"2 subflow", "3 subflow"},
 			config: mptcp.Config{MaxSubflows: 2}, steps: []step{{want: joins(2, 1, 1), subflows: 2}},
+		},
+	})
+}
+
+// Both sides announce an address at once: neither the announcements nor their
+// echoes get into each other's way. Linux opens a subflow to an announced address
+// also as the server, we as the client only, so that there are three in one
+// role and two in the other.
+func TestBothAnnounce(t *testing.T) {
+	signals, err := mptcp.PathManagerByName("signal")
+	require.NoError(t, err)
+	announced := joins(1, 1, 1).and(adds(client, 1)).and(adds(server, 1))
+	back := counted{
+		server: {"MPJoinSynTx": 1, "MPJoinSynAckRx": 1},
+		client: {"MPJoinSynRx": 1, "MPJoinAckRx": 1},
+	}
+	play(t, []scenario{
+		{
+			name: "both", kernel: server, links: v4(1), addresses: 3, endpoints: []string{"3 signal"},
+			config: mptcp.Config{PathManager: signals}, steps: []step{{want: announced.and(back), subflows: 3}},
+		},
+		{
+			name: "both", kernel: client, links: v4(1), addresses: 3, endpoints: []string{"3 signal"},
+			config: mptcp.Config{PathManager: signals}, steps: []step{{want: announced, subflows: 2}},
 		},
 	})
 }

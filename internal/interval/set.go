@@ -14,43 +14,56 @@ func (r Range) Contains(x uint64) bool { return r.Lo <= x && x < r.Hi }
 // Set is a set of numbers, kept as the fewest ranges that cover it, in
 // ascending order. Lookups cost O(log n) in the number n of ranges; changes
 // cost O(1) at either end and move up to n ranges in the middle. A Set keeps
-// the memory of its largest extent, so that it does not allocate in the long
-// run, and has no bound of its own: whoever adds what a peer sent must count
-// ranges with Len.
+// the memory of its largest extent until Trim, so that it does not allocate in
+// the long run, and has no bound of its own: whoever adds what a peer sent must
+// count ranges with Len.
 //
-// Numbers do not wrap, and 2^64-1 cannot be in a set. The zero Set is empty.
-type Set struct {
+// Numbers do not wrap, and 2^64-1 cannot be in a set. The zero Set is empty and
+// takes one word.
+type Set struct{ set *set }
+
+// set is what a Set is once something was added to it.
+type set struct {
 	buf  []Range // buf[head:] are the ranges
 	head int     // slots free at the front
 	size uint64  // how many numbers the set holds
 }
 
+// none stands for the set of a Set to which nothing was added. Nobody changes it.
+var none set
+
+// read returns the set, to be looked at.
+func (s *Set) read() *set {
+	if s.set == nil {
+		return &none
+	}
+	return s.set
+}
+
 // Len returns the number of ranges.
-func (s *Set) Len() int { return len(s.buf) - s.head }
+func (s *Set) Len() int { return s.read().len() }
 
 // Size returns how many numbers the set holds.
-func (s *Set) Size() uint64 { return s.size }
+func (s *Set) Size() uint64 { return s.read().size }
 
 // At returns the i-th range in ascending order, 0 <= i < Len().
-func (s *Set) At(i int) Range { return s.buf[s.head+i] }
+func (s *Set) At(i int) Range { return s.read().at(i) }
 
 // All calls yield with each range in ascending order until it returns false.
 // The set must not change meanwhile.
-func (s *Set) All(yield func(Range) bool) {
-	for _, r := range s.buf[s.head:] {
-		if !yield(r) {
-			return
-		}
-	}
-}
+func (s *Set) All(yield func(Range) bool) { s.read().all(yield) }
 
 // Clear empties the set and keeps its memory.
-func (s *Set) Clear() { s.buf, s.head, s.size = s.buf[:0], 0, 0 }
+func (s *Set) Clear() {
+	if s.set != nil {
+		s.set.clear()
+	}
+}
 
 // Trim gives up the memory of an empty set.
 func (s *Set) Trim() {
 	if s.Len() == 0 {
-		s.buf, s.head = nil, 0
+		s.set = nil
 	}
 }
 
@@ -68,16 +81,7 @@ func (s *Set) Covers(lo, hi uint64) bool {
 
 // Next returns the first range that ends after x: the one that holds x or
 // else the next one.
-func (s *Set) Next(x uint64) (r Range, ok bool) {
-	i := s.search(x)
-	if i < len(s.buf) && s.buf[i].Hi == x {
-		i++
-	}
-	if i == len(s.buf) {
-		return Range{}, false
-	}
-	return s.buf[i], true
-}
+func (s *Set) Next(x uint64) (r Range, ok bool) { return s.read().next(x) }
 
 // FirstGap returns the first number from lo on that is not in the set.
 func (s *Set) FirstGap(lo uint64) uint64 {
@@ -92,6 +96,46 @@ func (s *Set) Add(lo, hi uint64) (added uint64) {
 	if lo >= hi {
 		return 0
 	}
+	if s.set == nil {
+		s.set = new(set)
+	}
+	return s.set.add(lo, hi)
+}
+
+// Remove takes [lo, hi) out of the set and returns how many numbers left it.
+func (s *Set) Remove(lo, hi uint64) (removed uint64) {
+	if lo >= hi || s.set == nil {
+		return 0
+	}
+	return s.set.remove(lo, hi)
+}
+
+func (s *set) len() int { return len(s.buf) - s.head }
+
+func (s *set) at(i int) Range { return s.buf[s.head+i] }
+
+func (s *set) all(yield func(Range) bool) {
+	for _, r := range s.buf[s.head:] {
+		if !yield(r) {
+			return
+		}
+	}
+}
+
+func (s *set) clear() { s.buf, s.head, s.size = s.buf[:0], 0, 0 }
+
+func (s *set) next(x uint64) (r Range, ok bool) {
+	i := s.search(x)
+	if i < len(s.buf) && s.buf[i].Hi == x {
+		i++
+	}
+	if i == len(s.buf) {
+		return Range{}, false
+	}
+	return s.buf[i], true
+}
+
+func (s *set) add(lo, hi uint64) (added uint64) {
 	before := s.size
 	i := s.search(lo) // the first range that overlaps or touches, if any does
 	j := i
@@ -110,11 +154,7 @@ func (s *Set) Add(lo, hi uint64) (added uint64) {
 	return s.size - before
 }
 
-// Remove takes [lo, hi) out of the set and returns how many numbers left it.
-func (s *Set) Remove(lo, hi uint64) (removed uint64) {
-	if lo >= hi {
-		return 0
-	}
+func (s *set) remove(lo, hi uint64) (removed uint64) {
 	before := s.size
 	i := s.search(lo)
 	if i < len(s.buf) && s.buf[i].Hi == lo {
@@ -146,7 +186,7 @@ func (s *Set) Remove(lo, hi uint64) (removed uint64) {
 }
 
 // search returns the index in buf of the first range that ends at x or later.
-func (s *Set) search(x uint64) int {
+func (s *set) search(x uint64) int {
 	lo, hi := s.head, len(s.buf)
 	for lo < hi {
 		m := int(uint(lo+hi) / 2)
@@ -160,7 +200,7 @@ func (s *Set) search(x uint64) int {
 }
 
 // open makes a free slot before index i of buf and returns the slot's index.
-func (s *Set) open(i int) int {
+func (s *set) open(i int) int {
 	if s.head > 0 && i-s.head < len(s.buf)-i {
 		copy(s.buf[s.head-1:], s.buf[s.head:i])
 		s.head--
@@ -180,7 +220,7 @@ func (s *Set) open(i int) int {
 }
 
 // cut removes the slots [i, j) of buf and returns where the one at j is then.
-func (s *Set) cut(i, j int) int {
+func (s *set) cut(i, j int) int {
 	if i == j {
 		return j
 	}

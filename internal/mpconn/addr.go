@@ -97,7 +97,7 @@ func (c *Conn) Announce(_ mono.Time, ap netip.AddrPort) bool {
 	}
 	id, ok := c.addrs.localID(ap.Addr())
 	a := announcement{id: id, addr: ap.Addr(), port: ap.Port(), due: true}
-	if a.port == c.local.Port() || a.addr.Is6() && !c.cfg.Subflow.NoTimestamps {
+	if a.port == c.ends.Local.Port() || a.addr.Is6() && !c.cfg.Subflow.NoTimestamps {
 		// An IPv6 address with port takes 30 bytes, which timestamps leave
 		// no room for.
 		a.port = 0

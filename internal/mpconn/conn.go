@@ -2,7 +2,7 @@ package mpconn
 
 import (
 	"cmp"
-	"net/netip"
+	"math"
 
 	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/interval"
@@ -29,11 +29,11 @@ const (
 // recvdata (in), dataack (acknowledgments and windows), addr, prio (options
 // about paths), close, fastclose, fallback, fail (ends), poll and timers (driving).
 type Conn struct {
-	cfg           *Settings      // complete
-	knobs         *subflow.Knobs // complete; of subflows to come
-	local, remote netip.AddrPort // of the first subflow
-	active        bool
-	offers        int // SYNs with MP_CAPABLE
+	cfg    *Settings      // complete
+	knobs  *subflow.Knobs // complete; of subflows to come
+	ends   subflow.Ends   // of the first subflow
+	active bool
+	offers uint8 // SYNs with MP_CAPABLE
 
 	mode      mode
 	fallback  reason.Fallback
@@ -55,7 +55,7 @@ type Conn struct {
 	denyInitial             bool // the peer's flag C
 
 	opened *subflow.FastOpened // kept of a first flow that is gone
-	proofs int                 // how often proof was asked for
+	proofs uint8               // how often proof was asked for
 
 	flows  []*flow       // live ones in order of id
 	nextID int           // ids only grow
@@ -142,23 +142,23 @@ func (r *recvSide) ack() uint64 {
 
 // newConn returns what both roles share.
 func newConn(cfg *Config, active bool) *Conn {
-	c := &Conn{cfg: cfg.Complete(), active: active, local: cfg.Local, remote: cfg.Remote}
-	c.knobs, c.offers = c.cfg.knobs, cfg.SYNsWithMPTCP
-	if c.offers <= 0 {
-		c.offers = defaultSYNsWithMPTCP
+	c := &Conn{cfg: cfg.Complete(), active: active, ends: subflow.Ends{Local: cfg.Local, Remote: cfg.Remote}}
+	c.knobs, c.offers = c.cfg.knobs, defaultSYNsWithMPTCP
+	if cfg.SYNsWithMPTCP > 0 {
+		c.offers = uint8(min(cfg.SYNsWithMPTCP, math.MaxUint8))
 	}
 	c.snd.q = *stream.NewSendQ(c.cfg.Alloc, 0)
 	c.snd.buffer, c.rcv.buffer = c.newBuffer(c.cfg.WriteBuffer), c.newBuffer(c.cfg.ReadBuffer)
 	c.rcv.adv = uint64(c.rcv.buffer.limit)
 	c.sched, c.flowSize = c.cfg.Scheduler(), cfg.FlowSize
 	c.group = c.cfg.Congestion()
-	c.addrs.init(cfg.Local, cfg.Remote)
 	c.addrs.signaling = &noSignaling
 	if cfg.Plain {
 		c.mode, c.fallback = modePlain, cmp.Or(cfg.PlainWhy, reason.FallbackRequested)
 		c.snd.edge = noEdge
 	} else {
 		c.addrs.signaling = &signaling{}
+		c.addrs.init(cfg.Local, cfg.Remote)
 		c.localKey = cfg.Key
 		c.localToken = c.localKey.Token()
 		c.snd.setIDSN(c.localKey.IDSN())

@@ -62,7 +62,7 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 	c.stopJoins(now, f)
 	f.startInfinite(c)
 	c.startPlain(why)
-	f.infiniteDelta = delta
+	f.inTrouble().infiniteDelta = delta
 	if f.fail != (failure{}) {
 		f.fail.waiting, f.fail.due, f.fail.retry = false, false, 0
 	}
@@ -282,7 +282,7 @@ func (c *Conn) verified(now mono.Time, f *flow, m *mapping) bool {
 	}
 	sum := wire.SumViews(views, 0)
 	if wire.DSSChecksum(sum, uint64(c.rcv.dsn(m.data)), f.lead.remoteSSN(m.off), m.dssLen) == m.checksum {
-		f.verifiedTo = m.end()
+		f.inTrouble().verifiedTo = m.end()
 		return true
 	}
 	c.checksumFailed(now, f, m)

@@ -39,10 +39,10 @@ type flow struct {
 	lead  lead
 	// keysSent: the third ACK, or data in its place, was sent with both keys.
 	keysSent bool
-	stale    bool // a retransmission timeout is unanswered
-	leaving  bool // being closed alone: carries no new data
-	bare     int  // segments in a row that came without an MPTCP option
-	bareFIN  bool // and so did the peer's FIN
+	stale    bool  // a retransmission timeout is unanswered
+	leaving  bool  // being closed alone: carries no new data
+	bare     int32 // segments in a row that came without an MPTCP option
+	bareFIN  bool  // and so did the peer's FIN
 	// dataAcked: data of ours was acknowledged here with a DATA_ACK, so that
 	// later ACKs may go without.
 	dataAcked bool
@@ -57,9 +57,7 @@ type flow struct {
 	in            mappings     // received and not used up
 	held          []piece      // in-order payload that waits for its mapping
 	got           uint64       // subflow offset behind the last byte taken
-	infiniteDelta uint64       // after a fallback: data offset minus subflow offset of what comes
-	verifiedTo    uint64       // subflow offset up to which checksums held
-	signals       int          // ACKs in a row that were sent for an option's sake only
+	signals       int32        // ACKs in a row that were sent for an option's sake only
 	quiet         mono.Time    // when the next such is allowed after too many
 	// [run, runEnd) is the last range of data offsets that was bound to this
 	// flow without a break.
@@ -76,11 +74,15 @@ type flow struct {
 // trouble is the state of what rarely happens to a flow.
 type trouble struct {
 	infinite infinite // our infinite mapping, after a fallback
-	fail     failure
-	probe    probe
-	silence  silence
-	stuck    stuck
-	prio     signal // the MP_PRIO we have to say
+	// infiniteDelta is, after a fallback, data offset minus subflow offset of
+	// what comes.
+	infiniteDelta uint64
+	verifiedTo    uint64 // subflow offset up to which checksums held
+	fail          failure
+	probe         probe
+	silence       silence
+	stuck         stuck
+	prio          signal // the MP_PRIO we have to say
 }
 
 // noTrouble is that of flows to which nothing has happened. Nobody changes it.
@@ -128,7 +130,7 @@ func (c *Conn) addFlow(a flowArgs) *flow {
 	f.ctl = c.group.Add(cc.Params{MSS: mss, InitialWindow: float64(c.cfg.Subflow.InitialWindow * mss), InitialSsthresh: float64(c.cfg.Subflow.InitialSsthresh)})
 	c.flows = append(c.flows, f)
 	if a.join != nil {
-		a.join.local, a.join.remote = a.local, a.remote
+		a.join.ends = subflow.Ends{Local: a.local, Remote: a.remote}
 	}
 	return f
 }
@@ -141,9 +143,9 @@ func (c *Conn) pathMSS(local, remote netip.Addr) int {
 
 // flowConfig returns what a subflow is made from.
 func (c *Conn) flowConfig(now mono.Time, f *flow) subflow.Config {
-	cfg := subflow.Config{Local: c.local, Remote: c.remote, Knobs: c.knobs}
+	cfg := subflow.Config{Ends: &c.ends, Knobs: c.knobs}
 	if f.join != nil {
-		cfg.Local, cfg.Remote = f.join.local, f.join.remote
+		cfg.Ends = &f.join.ends
 	}
 	cfg.ISS, cfg.TSOffset = c.cfg.ISS(now, cfg.Local, cfg.Remote)
 	f.tsOffset = cfg.TSOffset

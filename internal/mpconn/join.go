@@ -13,7 +13,7 @@ import (
 
 // joinState is the MP_JOIN handshake of one subflow (RFC 8684, Section 3.2).
 type joinState struct {
-	local, remote           netip.AddrPort
+	ends                    subflow.Ends
 	active                  bool // we sent the SYN
 	localNonce, remoteNonce uint32
 	tries                   int       // third ACKs repeated
@@ -62,7 +62,7 @@ func (c *Conn) limitOf(remote netip.AddrPort) reason.Limit {
 		return reason.LimitState
 	case len(c.flows) >= c.cfg.MaxSubflows:
 		return reason.LimitSubflows
-	case c.denyInitial && remote == c.remote:
+	case c.denyInitial && remote == c.ends.Remote:
 		return reason.LimitDenied
 	case slices.Contains(c.addrs.removed, remote.Addr()):
 		return reason.LimitWithdrawn

@@ -223,6 +223,28 @@ func TestBackup(t *testing.T) {
 	l.transfer(l.b, l.a, 100_000, time.Minute, nil)
 }
 
+// When each side asks for another subflow to be spared, by policies of its own,
+// every subflow is one. RFC 8684, Section 3.3.8, has a backup used when no
+// regular one can be: then all are used alike, both ways, and nothing waits.
+func TestAllSubflowsAreBackups(t *testing.T) {
+	l := joined(t, 1)
+	require.True(t, l.a.conn.SetBackup(l.now, 0, true))
+	require.True(t, l.b.conn.SetBackup(l.now, 1, true))
+	l.a.pump()
+	l.b.pump()
+	l.idle(50 * time.Millisecond)
+	require.Equal(t, 1, l.a.count(EventPriority))
+	require.Equal(t, 1, l.b.count(EventPriority))
+	for _, from := range []*end{l.a, l.b} {
+		to := map[*end]*end{l.a: l.b, l.b: l.a}[from]
+		before := from.conn.AppendSubflows(nil)
+		l.transfer(from, to, 1_000_000, time.Minute, nil)
+		for i, f := range from.conn.AppendSubflows(nil) {
+			require.Greater(t, f.TCP.BytesSent-before[i].TCP.BytesSent, uint64(100_000), "%s on subflow %d", from.name, i)
+		}
+	}
+}
+
 // An address of a link for backup makes its subflow one whichever side opens
 // it: by the B flag of a SYN or SYN/ACK with MP_JOIN, and on the first subflow
 // by MP_PRIO.

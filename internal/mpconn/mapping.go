@@ -268,6 +268,7 @@ func (c *Conn) addMapping(now mono.Time, f *flow, m mapping) {
 	// subflow runs ahead by no more than the connection's window can have
 	// allowed.
 	if m.end() > f.got+uint64(c.rcv.buffer.limit)+maxMapping {
+		c.stats.FarMappings++
 		c.drop(reason.DropMapping)
 		return
 	}

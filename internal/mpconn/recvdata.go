@@ -209,6 +209,11 @@ func (c *Conn) deliver(f *flow, off uint64, views [][]byte, owner wire.Owner) {
 		c.drop(reason.DropDataWindow)
 		f.tcp.RequestAck()
 	default:
+		if off > next {
+			if _, touches := c.rcv.q.RangeOf(off - 1); touches {
+				c.stats.OutOfOrderMerged++
+			}
+		}
 		var fresh int
 		fresh, kept = c.rcv.q.Insert(off, views, owner)
 		c.stats.BytesReceived += uint64(fresh)

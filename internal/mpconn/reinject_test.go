@@ -79,6 +79,7 @@ func TestOddities(t *testing.T) {
 	require.True(t, lost)
 	require.NotZero(t, got.OutOfOrder)
 	require.Equal(t, got.OutOfOrder, got.OutOfOrderTail, "nothing came between")
+	require.Equal(t, got.OutOfOrder-1, got.OutOfOrderMerged, "each goes on where the one before ended")
 	require.Zero(t, got.Duplicates)
 
 	// A path that is silent for a while goes stale once, and recovers once;

@@ -60,6 +60,8 @@ func (c *Conn) handleAddAddr(now mono.Time, f *flow, o *wire.AddAddr) {
 		e := echo{on: f, opt: *o}
 		e.opt.Echo = true
 		c.addrs.echoes = append(c.addrs.echoes, e)
+	} else {
+		c.stats.EchoesDropped++
 	}
 }
 
@@ -116,7 +118,7 @@ func (c *Conn) joinableAddr(a netip.Addr) bool {
 	case a.IsLoopback():
 		return first.IsLoopback()
 	case slices.Contains(c.addrs.locals, a) || c.cfg.OwnAddr != nil && c.cfg.OwnAddr(a):
-		return first == c.remote.Addr()
+		return first == c.ends.Remote.Addr()
 	}
 	return true
 }

@@ -52,6 +52,7 @@ func TestMappingSanity(t *testing.T) {
 			l.transfer(l.a, l.b, 500_000, time.Minute, nil)
 			require.True(t, *done)
 			require.NotZero(t, l.b.conn.Info().Stats.Drops[tt.drop])
+			require.Equal(t, tt.name == "far ssn", l.b.conn.Info().Stats.FarMappings > 0)
 			rst := l.b.resets(1)
 			if !tt.reset {
 				require.Empty(t, rst)

@@ -26,14 +26,18 @@ type Stats struct {
 
 // Oddities are totals of what is not the rule.
 type Oddities struct {
-	OutOfOrder      uint64 // runs of payload received beyond a hole
-	OutOfOrderTail  uint64 // of these, those behind all others
-	Duplicates      uint64 // runs of payload received that brought nothing new
-	Stale           uint64 // subflows that did not answer in time
-	Recovered       uint64 // and then did
-	AddrsRefused    uint64 // valid announcements of addresses that were not taken
-	FallbacksFailed uint64 // signs of a path without MPTCP when it was too late to fall back
-	ChecksumResets  uint64 // subflows reset for that
+	OutOfOrder     uint64 // runs of payload received beyond a hole
+	OutOfOrderTail uint64 // of these, those behind all others
+	// OutOfOrderMerged are those that begin where what was received before ends.
+	OutOfOrderMerged uint64
+	Duplicates       uint64 // runs of payload received that brought nothing new
+	FarMappings      uint64 // mappings dropped because the subflow cannot carry them yet
+	EchoesDropped    uint64 // echoes of announcements not sent because too many were due
+	Stale            uint64 // subflows that did not answer in time
+	Recovered        uint64 // and then did
+	AddrsRefused     uint64 // valid announcements of addresses that were not taken
+	FallbacksFailed  uint64 // signs of a path without MPTCP when it was too late to fall back
+	ChecksumResets   uint64 // subflows reset for that
 }
 
 // clone returns a copy that the connection does not change.

@@ -26,7 +26,7 @@ const netemQueue = 1000 * 1500
 func TestSimultaneousFlows(t *testing.T) {
 	t.Parallel()
 	const large, small = 16 * mib, 80 << 10
-	for _, tt := range []struct {
+	sets := []struct {
 		rates  [2]float64 // Mb/s
 		delays [2]time.Duration
 	}{
@@ -37,7 +37,8 @@ func TestSimultaneousFlows(t *testing.T) {
 		{[2]float64{15, 5}, [2]time.Duration{25, 1}},
 		{[2]float64{30, 10}, [2]time.Duration{0, 0}},
 		{[2]float64{10, 3}, [2]time.Duration{1, 25}},
-	} {
+	}
+	for _, tt := range sets[:few(len(sets))] {
 		for _, back := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%v Mb/s, %v ms, reverse %v", tt.rates, tt.delays, back), func(t *testing.T) {
 				var paths []sim.Shape
@@ -64,7 +65,7 @@ func TestSimultaneousFlows(t *testing.T) {
 // Files pass both ways over a path with loss of 0.01 to 1 %, a delay of up to
 // 49 ms and reordering, within the time that Linux allows (mptcp_connect.sh).
 func TestConnectMatrix(t *testing.T) {
-	for seed := uint64(1); seed <= 12; seed++ {
+	for seed := uint64(1); seed <= uint64(few(12)); seed++ {
 		for plain := range 3 {
 			t.Run(fmt.Sprintf("seed %d, plain %d", seed, plain), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 3<<32))

@@ -218,6 +218,7 @@ func insertNAT(c *cell) *sim.NAT {
 
 func TestMiddleboxMatrix(t *testing.T) {
 	t.Parallel()
+	cells := 0
 	for _, row := range matrix() {
 		for at := range numPositions {
 			want, ok := row.want[at]
@@ -225,6 +226,9 @@ func TestMiddleboxMatrix(t *testing.T) {
 				continue
 			}
 			side := []string{"client", "server"}[row.inside]
+			if cells++; raced && cells%8 != 0 {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/%s/%v", row.name, side, at), func(t *testing.T) {
 				c := newCell(at, row.inside)
 				if want.A.Fallback != reason.FallbackNone {

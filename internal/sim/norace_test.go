@@ -2,11 +2,5 @@
 
 package sim_test
 
-import "time"
-
-// slowdown divides the rates of the largest runs under the race detector;
-// fillLimit is within how long a long fat path is to be full.
-const (
-	slowdown  = 1
-	fillLimit = 15 * time.Second
-)
+// raced says whether the race detector watches.
+const raced = false

@@ -56,7 +56,7 @@ func TestPathDiesForGood(t *testing.T) {
 }
 
 func TestAddressGoesAndComesBack(t *testing.T) {
-	for gone := range 2 {
+	for gone := range few(2) {
 		p := sim.TwoHosts(sim.PairConfig{Seed: 13, Paths: fastAndSlow()})
 		tr := p.Start(sim.TransferConfig{AB: 32 * mib, ConnA: sim.DefaultConn(), ConnB: sim.DefaultConn()})
 		p.RunFor(2 * time.Second)
@@ -90,7 +90,7 @@ func TestAllPathsDie(t *testing.T) {
 // path: the retransmission timer alone could take as long again.
 func TestEndOfAnOutageIsNoticed(t *testing.T) {
 	for _, all := range []bool{false, true} {
-		for _, seconds := range []int{2, 3, 7, 10, 13, 20, 27, 50} {
+		for _, seconds := range []int{2, 3, 7, 10, 13, 20, 27, 50}[:few(8)] {
 			p := sim.TwoHosts(sim.PairConfig{Seed: 16, Fast: true, Paths: fastAndSlow()})
 			p.Start(sim.TransferConfig{AB: 1 << 40, ConnA: sim.DefaultConn(), ConnB: sim.DefaultConn()})
 			p.RunFor(3*time.Second + time.Duration(seconds)*1234*time.Microsecond)
@@ -118,7 +118,7 @@ func TestEndOfAnOutageIsNoticed(t *testing.T) {
 // The same, whatever was under way when the outage began.
 func TestEndOfAnOutageIsNoticedAtAnyMoment(t *testing.T) {
 	short := symmetric(link.Config{Rate: 10e6, Delay: time.Millisecond, QueueBytes: 64 << 10, Overhead: sim.OverheadEthernet})
-	for i := range 16 {
+	for i := range few(16) {
 		p := sim.TwoHosts(sim.PairConfig{Seed: 17, Fast: true, Paths: []sim.Shape{short, short}})
 		p.Start(sim.TransferConfig{AB: 1 << 40, ConnA: sim.DefaultConn(), ConnB: sim.DefaultConn()})
 		p.RunFor(3*time.Second + time.Duration(i)*170*time.Microsecond)

@@ -19,7 +19,7 @@ import (
 // seed makes the same run.
 func TestEveryPolicyDelivers(t *testing.T) {
 	for _, policy := range scheduler.Names() {
-		for seed := uint64(1); seed <= 6; seed++ {
+		for seed := uint64(1); seed <= uint64(few(6)); seed++ {
 			t.Run(fmt.Sprintf("%s/%d", policy, seed), func(t *testing.T) {
 				var hashes [2]uint64
 				for i := range hashes[:2-seed%2] {

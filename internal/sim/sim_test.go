@@ -11,6 +11,24 @@ import (
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
+// few returns how many of n runs of the same code are made: all, but under the
+// race detector an eighth.
+func few(n int) int {
+	if raced {
+		return (n + 7) / 8
+	}
+	return n
+}
+
+// unraced ends a test of figures, which are the same under the race detector, and
+// whose code other tests run there.
+func unraced(t *testing.T) {
+	t.Helper()
+	if raced {
+		t.Skip("the run without the race detector has it")
+	}
+}
+
 func TestEventsComeInOrder(t *testing.T) {
 	s := sim.New(1)
 	require.Equal(t, mono.Time(time.Second), s.Now())

@@ -106,6 +106,7 @@ func TestFatTreeHasItsShape(t *testing.T) {
 
 // A subflow keeps to one way; many subflows between two pods use them all.
 func TestFatTreeSpreadsFlows(t *testing.T) {
+	unraced(t)
 	f := fatTree(4)
 	conn := sim.ConnWith("", "", "")
 	conn.PathManager = nil
@@ -181,6 +182,7 @@ func TestFatTreeKeepsSubflowsApart(t *testing.T) {
 
 // Two connections between different hosts share what is common to their paths.
 func TestBottleneckIsShared(t *testing.T) {
+	unraced(t)
 	path := sim.Symmetric("shared", link.Config{Rate: 20e6, Delay: 10 * time.Millisecond, QueueBytes: 100_000})
 	b := sim.NewBottlenecks(sim.BottlenecksConfig{Seed: 8, Paths: []sim.Shape{path}, Left: 2, Right: 2})
 	require.Equal(t, "shared", b.Paths[0].Name)

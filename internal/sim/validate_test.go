@@ -69,6 +69,7 @@ func (p pipe) meanWindow(over time.Duration) float64 {
 // trip of each recovery takes a share of the segments that the formula, which is
 // one for large windows, does not know: some 4 % at p = 1e-3, 2 % at 2.5e-4.
 func TestRenoFollowsItsSawTooth(t *testing.T) {
+	unraced(t)
 	for every, within := range map[int]float64{1000: 0.05, 4000: 0.03} {
 		p := newPipe("reno", 50, 0, func(n int) bool { return n%every == 0 })
 		p.RunFor(60 * time.Second)
@@ -87,6 +88,7 @@ func TestRenoFollowsItsSawTooth(t *testing.T) {
 
 // With losses at random the mean is the same but for a factor near 1.
 func TestRenoAtRandomLossFollowsTheSquareRoot(t *testing.T) {
+	unraced(t)
 	mean := func(loss float64) float64 {
 		p := newPipe("reno", 50, loss, nil)
 		p.RunFor(30 * time.Second)
@@ -101,6 +103,7 @@ func TestRenoAtRandomLossFollowsTheSquareRoot(t *testing.T) {
 // RFC 9438, Section 4.2: W_cubic(t) = C*(t-K)^3 + W_max with
 // K = cbrt((W_max - cwnd_epoch)/C), C = 0.4, after a cut to 0.7.
 func TestCubicFollowsItsCurve(t *testing.T) {
+	unraced(t)
 	const drop = 20_000
 	p := newPipe("cubic", 100, 0, func(n int) bool { return n == 2000 || n == drop })
 	// The window that the second loss meets is far above what Reno would reach.
@@ -129,6 +132,7 @@ func TestCubicFollowsItsCurve(t *testing.T) {
 // trip of 100 ms and p = 1e-4. The first loss is put where the window is
 // that of the equilibrium: one below grows by a fraction of a segment an epoch.
 func TestCubicHasItsMeanWindow(t *testing.T) {
+	unraced(t)
 	p := newPipe("cubic", 190, 0, func(n int) bool { return n%10_000 == 9000 })
 	p.RunFor(60 * time.Second)
 	want := math.Pow(0.4*3.7/(4*0.3), 0.25) * math.Pow(pipeRTT.Seconds(), 0.75) * math.Pow(1e4, 0.75)
@@ -139,6 +143,7 @@ func TestCubicHasItsMeanWindow(t *testing.T) {
 // Packets of one size that arrive as a Poisson process wait, on average,
 // rho/(2(1-rho)) of a transmission time (Pollaczek-Khinchine).
 func TestQueueIsAnMD1(t *testing.T) {
+	unraced(t)
 	const size, rate, packets = 1000, 8e6, 2_000_000
 	service := time.Duration(size * 8 / rate * float64(time.Second))
 	for _, rho := range []float64{0.3, 0.6, 0.9} {

@@ -105,7 +105,7 @@ func (s *Subflow) pollReset(now mono.Time, seg *wire.Segment) bool {
 	case replyNone:
 		return false
 	case replyReset:
-		seg.Src, seg.Dst = s.local, s.remote
+		seg.Src, seg.Dst = s.ends.Local, s.ends.Remote
 		seg.Seq, seg.Flags = s.reply.at, wire.RST
 	case replyAbort:
 		s.putHeader(now, seg, s.snd.nxt, wire.RST|wire.ACK)

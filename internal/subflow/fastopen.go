@@ -128,7 +128,7 @@ const leastCookie = 4
 // default 536 bytes."
 func (s *Subflow) synPayload(options int) int {
 	most := orDefault(s.fast.cfg.MSS, s.snd.peerMSS)
-	if s.remote.Addr().Unmap().Is4() {
+	if s.ends.Remote.Addr().Unmap().Is4() {
 		most = min(most, mostSYN4)
 	} else {
 		most = min(most, mostSYN6)

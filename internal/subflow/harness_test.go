@@ -94,7 +94,7 @@ type harness struct {
 // harnessConfig is what subflows of the harness are made from.
 func harnessConfig() subflow.Config {
 	return subflow.Config{
-		Local: addrA, Remote: addrB, ISS: localISS, MTU: mss + 20,
+		Ends: &subflow.Ends{Local: addrA, Remote: addrB}, ISS: localISS, MTU: mss + 20,
 		Knobs: &subflow.Knobs{MaxWindow: 100000, NoTimestamps: true, KeepAlive: subflow.KeepAlive{Idle: -1}},
 	}
 }

@@ -49,7 +49,7 @@ func (s *Subflow) searching() *search {
 func (s *Subflow) mostMTU() int { return min(s.mtu, s.snd.peerMSS+headerLen) }
 
 // baseMTU is a packet that every path is thought to carry.
-func (s *Subflow) baseMTU() int { return defaultMSS(s.remote.Addr()) + headerLen }
+func (s *Subflow) baseMTU() int { return defaultMSS(s.ends.Remote.Addr()) + headerLen }
 
 // probeWanted returns the payload of the probe that would be sent if there
 // were enough data and room; 0 if none.

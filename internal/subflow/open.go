@@ -81,7 +81,7 @@ func (s *Subflow) pollSYN(now mono.Time, seg *wire.Segment) (Range, bool) {
 	if answer {
 		s.putHeader(now, seg, 0, wire.SYN|wire.ACK)
 	} else {
-		seg.Src, seg.Dst = s.local, s.remote
+		seg.Src, seg.Dst = s.ends.Local, s.ends.Remote
 		seg.Seq, seg.Flags = s.snd.iss, wire.SYN
 		if !s.cfg.NoTimestamps {
 			seg.Has |= wire.OptTimestamps

@@ -228,7 +228,7 @@ func (s *Subflow) resend(now mono.Time, seg *wire.Segment, i int) (Range, bool) 
 	r.sentAt, r.mss, r.at = now, s.snd.mss, s.rate.stamp(now, before, n)
 	s.rec.pass = false
 	if s.rack.on {
-		s.rack.resent.push(resent{r.lo, r.hi, r.nth})
+		s.rec.begin().resent.push(resent{r.lo, r.hi, r.nth})
 	}
 	if s.rec.phase != phaseOpen {
 		s.rec.undo.noteRetransmit(s.tsVal(now), r.len())
@@ -310,7 +310,7 @@ func (s *Subflow) putData(now mono.Time, seg *wire.Segment, r *record) {
 
 // putHeader fills what every segment with an ACK has.
 func (s *Subflow) putHeader(now mono.Time, seg *wire.Segment, num relSSN, flags wire.Flags) {
-	seg.Src, seg.Dst = s.local, s.remote
+	seg.Src, seg.Dst = s.ends.Local, s.ends.Remote
 	seg.Seq = num.absolute(s.snd.iss)
 	seg.Ack = s.rcv.nxt.absolute(s.rcv.irs)
 	seg.Flags = flags

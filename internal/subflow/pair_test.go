@@ -112,7 +112,7 @@ type pairConfig struct {
 
 func baseConfig(local, remote netip.AddrPort) subflow.Config {
 	return subflow.Config{
-		Local: local, Remote: remote, ISS: 1, MTU: 1480,
+		Ends: &subflow.Ends{Local: local, Remote: remote}, ISS: 1, MTU: 1480,
 		Room: subflow.Room{Data: 20, ACK: 12}, Knobs: &subflow.Knobs{MaxWindow: 4 << 20},
 	}
 }

@@ -49,7 +49,7 @@ func (s *Subflow) HandlePacketTooBig(now mono.Time, quoted seq.SSN, mtu int) {
 		return
 	}
 	least := leastMTU6
-	if s.remote.Addr().Unmap().Is4() {
+	if s.ends.Remote.Addr().Unmap().Is4() {
 		least = leastMTU4
 	}
 	mtu = max(mtu, min(least, s.mtu))

@@ -26,10 +26,9 @@ type rack struct {
 	floor   [2]time.Duration // least RTT of this and of the last period; 0 = none
 	floorAt mono.Time        // when this period began
 
-	resent resentQueue
-	began  mono.Time // when the window was last reduced in this recovery
-	tlp    tlp
-	sent   uint64 // transmissions
+	began mono.Time // when the window was last reduced in this recovery
+	tlp   tlp
+	sent  uint64 // transmissions
 }
 
 const (
@@ -209,7 +208,7 @@ func (s *Subflow) rackLast(i int) mono.Time {
 func (s *Subflow) rackResent(a *ack, wait time.Duration) mono.Time {
 	k, q := &s.rack, &s.queue
 	for {
-		e, ok := k.resent.first()
+		e, ok := s.rec.resent.first()
 		if !ok {
 			return 0
 		}
@@ -229,7 +228,7 @@ func (s *Subflow) rackResent(a *ack, wait time.Duration) mono.Time {
 				a.lostAgain = true
 			}
 		}
-		k.resent.pop()
+		s.rec.resent.pop()
 	}
 }
 

@@ -42,6 +42,7 @@ type episode struct {
 	prr      prr
 	undo     undo
 	frtoLeft int // bytes of new data that may still go first
+	resent   resentQueue
 }
 
 // noEpisode is that of subflows that never lost anything. Nobody changes it.

@@ -16,7 +16,7 @@ type estimator struct {
 	min          time.Duration // least measurement; 0 before the first
 	rto          time.Duration // without backoff
 	shift        uint8         // backoff: doublings of rto
-	least, most  time.Duration // bounds of RTO
+	knobs        *Knobs        // have the bounds of RTO
 }
 
 // sample takes a measurement. perRTT is how many are expected a round trip.
@@ -37,7 +37,7 @@ func (e *estimator) sample(r time.Duration, perRTT int) {
 		e.srtt += (r - e.srtt) / (8 * n)
 	}
 	// RFC 6298, Section 2.3: "RTO <- SRTT + max (G, K*RTTVAR)".
-	e.rto = min(max(e.srtt+max(granularity, 4*e.rttvar), e.least), e.most)
+	e.rto = min(max(e.srtt+max(granularity, 4*e.rttvar), e.knobs.MinRTO), e.knobs.MaxRTO)
 	// Section 5: a new measurement ends the backoff (Karn's algorithm).
 	e.shift = 0
 }
@@ -47,13 +47,13 @@ func (e *estimator) sample(r time.Duration, perRTT int) {
 // RFC 6298, Section 5.5: "The host MUST set RTO <- RTO * 2 ("back off the
 // timer")."
 func (e *estimator) backOff() {
-	if e.timeout() < e.most {
+	if e.timeout() < e.knobs.MaxRTO {
 		e.shift++
 	}
 }
 
 // timeout returns RTO with backoff.
-func (e *estimator) timeout() time.Duration { return min(e.rto<<e.shift, e.most) }
+func (e *estimator) timeout() time.Duration { return min(e.rto<<e.shift, e.knobs.MaxRTO) }
 
 // timestamps is the state of RFC 7323's option.
 type timestamps struct {

@@ -14,9 +14,9 @@ import (
 
 // Config is what a subflow is made from.
 type Config struct {
-	Local, Remote netip.AddrPort
-	ISS           seq.SSN
-	TSOffset      uint32 // added to the timestamp clock, which ticks once a millisecond
+	*Ends    // not changed, and kept
+	ISS      seq.SSN
+	TSOffset uint32 // added to the timestamp clock, which ticks once a millisecond
 
 	// MTU is how many bytes of TCP header, options and payload one packet of
 	// the path can carry; at least 100.
@@ -34,6 +34,9 @@ type Config struct {
 	// Knobs are not changed, and kept: any number of subflows may share them.
 	*Knobs
 }
+
+// Ends are the addresses and ports of a subflow.
+type Ends struct{ Local, Remote netip.AddrPort }
 
 // Knobs are what a subflow has in common with others. Where 0 stands for a
 // default, it is named.
@@ -170,11 +173,11 @@ type Subflow struct {
 	cfg *Knobs // complete
 	ctl cc.Controller
 
-	local, remote netip.AddrPort
-	tsOffset      uint32
-	mtu           int // that this end's link takes
-	segmentMax    int
-	room          Room
+	ends       *Ends
+	tsOffset   uint32
+	mtu        int // that this end's link takes
+	segmentMax int
+	room       Room
 
 	state  State
 	active bool // we sent the first SYN
@@ -233,14 +236,14 @@ func Accept(now mono.Time, cfg Config, ctl cc.Controller, syn *wire.Segment) *Su
 func newSubflow(cfg Config, ctl cc.Controller) *Subflow {
 	k := cfg.Complete()
 	s := &Subflow{
-		cfg: k, ctl: ctl, local: cfg.Local, remote: cfg.Remote, tsOffset: cfg.TSOffset,
+		cfg: k, ctl: ctl, ends: cfg.Ends, tsOffset: cfg.TSOffset,
 		mtu: max(cfg.MTU, minMTU), segmentMax: cfg.SegmentMax, room: cfg.Room.clamp(),
 	}
 	start := min(max(orDefault(k.StartMTU, s.mtu), minMTU), s.mtu)
 	s.snd = sender{iss: cfg.ISS, end: 1, peerMSS: defaultMSS(cfg.Remote.Addr()), mtu: start}
 	s.rcv = receiver{nxt: 1, lastAck: 1, quick: quickACKs}
 	s.SetReceiveWindow(min(k.MaxWindow, 65535))
-	s.rtt = estimator{rto: k.InitialRTO, least: k.MinRTO, most: k.MaxRTO}
+	s.rtt = estimator{rto: k.InitialRTO, knobs: k}
 	s.rec.dupThresh, s.rec.episode = k.DupThresh, &noEpisode
 	s.ecn.wanted = k.ECN || cfg.Marks != cc.ECNAsSet
 	s.ecn.exact = k.ExactECN && cfg.Marks == cc.ECNAsSet || cfg.Marks == cc.ECNExact
@@ -252,10 +255,10 @@ func newSubflow(cfg Config, ctl cc.Controller) *Subflow {
 }
 
 // Local returns the local address and port.
-func (s *Subflow) Local() netip.AddrPort { return s.local }
+func (s *Subflow) Local() netip.AddrPort { return s.ends.Local }
 
 // Remote returns the peer's address and port.
-func (s *Subflow) Remote() netip.AddrPort { return s.remote }
+func (s *Subflow) Remote() netip.AddrPort { return s.ends.Remote }
 
 // MSS returns how many payload bytes a full data segment has, beside the
 // options of the subflow and Room.Data bytes for those of the connection.

@@ -11,7 +11,6 @@ func (s *Subflow) Trim() {
 	s.queue.ranges.Trim()
 	s.snd.borders = nil
 	s.rcv.run.Views = nil
-	s.rack.resent = resentQueue{}
 	if s.rec.phase == phaseOpen && s.rec.undo.armed == undoOff {
 		s.rec.episode = &noEpisode
 	}

@@ -112,7 +112,7 @@ func (s *Subflow) takeBack(a *ack) {
 		s.queue.unlose(func(r *record) {
 			if s.rack.on {
 				s.queue.mark(r, markAgain, 0)
-				s.rack.resent.push(resent{r.lo, r.hi, r.nth})
+				s.rec.begin().resent.push(resent{r.lo, r.hi, r.nth})
 			}
 		})
 		s.rec.open()
