@@ -16,8 +16,8 @@ const (
 	windowSlack = 1.15
 	// betweenSegments is how many segments for each subflow lie about besides.
 	betweenSegments = 2
-	// sureSegments is how much of a congestion window is trusted although it is
-	// not in use: the usual initial one.
+	// sureSegments is how much of a congestion window is trusted while nothing
+	// of it is in use: the usual initial one.
 	sureSegments = 10
 	// leastGain is what another subflow has to gain to be worth its losses.
 	leastGain = 1.02
@@ -43,9 +43,10 @@ type pathQueue struct {
 //
 // The rate is the one at which it delivers, or what the congestion window
 // allows while that is in use or nothing else is known; a little of that window
-// in any case, lest a subflow that had little to send be thought slow. What it was given since
-// then waits in a queue, less what left at the rate: no less than what is in
-// flight beyond what the path holds, and no more than is in flight at all.
+// while nothing is in flight, lest a subflow that had little to send be thought
+// slow. What it was given since then waits in a queue, less what left at the
+// rate: no less than what is in flight beyond what the path holds, and no more
+// than is in flight at all.
 func (o *inOrder) reckon(v *View, i int, q *pathQueue) *pathModel {
 	s, m := &v.Subflows[i], &o.model[i]
 	srtt := seconds(s.rtt())
@@ -53,12 +54,14 @@ func (o *inOrder) reckon(v *View, i int, q *pathQueue) *pathModel {
 	if s.MinRTT > 0 {
 		m.base = min(seconds(s.MinRTT), srtt)
 	}
-	known := s.Cwnd
-	if s.DeliveryRate > 0 && s.InFlight < s.Cwnd-s.Cwnd/4 {
-		known = min(known, sureSegments*s.segment())
-	}
-	m.rate = max(float64(known)/srtt, s.DeliveryRate, 1)
 	inFlight := float64(s.InFlight + s.Queued)
+	m.rate = s.DeliveryRate
+	switch {
+	case s.DeliveryRate <= 0 || s.InFlight >= s.Cwnd-s.Cwnd/4:
+		m.rate = max(float64(s.Cwnd)/srtt, s.DeliveryRate, 1)
+	case inFlight == 0:
+		m.rate = max(float64(min(s.Cwnd, sureSegments*s.segment()))/srtt, s.DeliveryRate)
+	}
 	m.queue = max(q.bytes-pipeGain*m.rate*seconds(v.Now-q.at), 0)
 	m.queue = min(max(m.queue, inFlight-m.rate*m.base), inFlight)
 	*q = pathQueue{m.queue, v.Now}
