@@ -25,6 +25,7 @@ type environment struct {
 // the paths and up to 2 % in the others. Files and buffers go round.
 func environments(n int) []environment { return drawEnvironments(2012, n) }
 
+// drawEnvironments draws as environments does, from a seed of choice.
 func drawEnvironments(seed uint64, n int) []environment {
 	r := rand.New(rand.NewPCG(seed, 8684))
 	between := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, r.Float64()) }

@@ -18,6 +18,7 @@ func init() {
 		Name:    "fsfs-motivation",
 		Summary: "completion time of 80 KB and throughput of 5 MB by the number of subflows",
 		Source:  fsfsSource + ", Figure 1: both rise with the number of subflows",
+		Seeds:   3,
 		Plan:    planFSFSMotivation,
 		Reduce:  reduceFSFSMotivation,
 	})

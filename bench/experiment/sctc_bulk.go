@@ -14,7 +14,7 @@ func init() {
 		Name:    "sctc-bulk",
 		Summary: "bulk transfer over three similar and three different links, against TCP on the fastest",
 		Source:  sctcSource + ", Section 3, Table 1: 250 % and 53 % of TCP",
-		Seeds:   3,
+		Seeds:   2,
 		Plan:    planSCTCBulk,
 		Reduce:  reduceSCTCBulk,
 	})

@@ -14,7 +14,7 @@ func init() {
 		Name:    "sctc-file",
 		Summary: "download of files over links of 1 Mb/s and of 1 to 10 Mb/s",
 		Source:  sctcSource + ", Section 5.2, Figure 5: 24 % less time than minrtt on average, most for sizes in the middle",
-		Seeds:   3,
+		Seeds:   2,
 		Plan:    planSCTCFile,
 		Reduce:  reduceSCTCFile,
 	})
