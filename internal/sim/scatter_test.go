@@ -20,7 +20,7 @@ func TestScatterPhases(t *testing.T) {
 	conn := sim.Scatter{Paths: 16}.Conn(sim.DefaultConn())
 	require.Equal(t, 16, conn.Subflow.DupThresh)
 	s := conn.Scheduler()
-	v := scheduler.View{Ask: scheduler.Fresh, Run: 1 << 20, Unsent: 1 << 20, SendWindow: 1 << 20}
+	v := scheduler.View{Ask: scheduler.Fresh, Run: 1 << 20, Unsent: 1 << 20, SendWindow: 1 << 20, SendBuffer: 1 << 20}
 	for id := range 9 {
 		v.Subflows = append(v.Subflows, scheduler.Subflow{ID: id, MSS: mss, Room: 1 << 20, Cwnd: 1 << 20, SRTT: time.Duration(9-id) * time.Millisecond})
 	}
