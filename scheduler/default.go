@@ -75,7 +75,7 @@ func (o *inOrder) choose(v *View, used uint64, tight bool) Decision {
 	}
 	s := &v.Subflows[best]
 	if tight {
-		grant = s.segment()
+		grant = o.space(v, best)
 	}
 	gap := int64(0)
 	if best != fastest {

@@ -76,21 +76,34 @@ func seconds(d time.Duration) float64 { return float64(d) * 1e-9 }
 // forward returns the delay to the peer: queues are on the way there.
 func (m *pathModel) forward() float64 { return m.rtt - m.base/2 }
 
-// unfilled returns those of set whose paths hold more than is on the way. In
-// slow start, as long as no queue shows, the window may double.
+// unfilled returns those of set whose paths hold more than is on the way.
 func (o *inOrder) unfilled(v *View, set uint64) (free uint64) {
 	for rest := set; rest != 0; rest &= rest - 1 {
-		i := bits.TrailingZeros64(rest)
-		s, m := &v.Subflows[i], &o.model[i]
-		most := pipeGain - 1
-		if s.Cwnd < s.Ssthresh && seconds(s.rtt()) < pipeGain*m.base {
-			most = 1
-		}
-		if s.DeliveryRate <= 0 || m.queue <= most*m.rate*m.base+float64(s.segment()) {
+		if i := bits.TrailingZeros64(rest); o.space(v, i) > 0 {
 			free |= 1 << i
 		}
 	}
 	return free
+}
+
+// space returns how many bytes, in full segments, the path of Subflows[i] holds
+// beside what is on the way. In slow start, as long as no queue shows, the window
+// may double.
+func (o *inOrder) space(v *View, i int) int {
+	s, m := &v.Subflows[i], &o.model[i]
+	if s.DeliveryRate <= 0 {
+		return s.Room
+	}
+	most := pipeGain - 1
+	if s.Cwnd < s.Ssthresh && seconds(s.rtt()) < pipeGain*m.base {
+		most = 1
+	}
+	seg := float64(s.segment())
+	left := most*m.rate*m.base + seg - m.queue
+	if left < 0 {
+		return 0
+	}
+	return min(int(left/seg)*s.segment()+s.segment(), s.Room)
 }
 
 // worthwhile returns those of set that are worth using with the window that
