@@ -425,6 +425,7 @@ func TestShapeMarks(t *testing.T) {
 				}
 				transmit(t, a, datagram(1500, 9))
 				time.Sleep(ms(50))
+				synctest.Wait()
 				for i, want := range tt.marks {
 					require.Equal(t, want, ecnOf(bt.got[i].packet) == wire.CE, "packet %d", i)
 				}
