@@ -93,5 +93,22 @@ type Group interface {
 	Remove(c Controller)
 }
 
+// Heir is implemented by controllers whose place on a path may be taken by
+// another one's on the same path.
+type Heir interface {
+	Controller
+	// Bequeath gives away what the subflow has beyond inFlight bytes.
+	Bequeath(inFlight int) Estate
+	// Inherit takes what another controller gave away.
+	Inherit(e Estate)
+}
+
+// Estate is what one controller leaves to another.
+type Estate struct {
+	Window float64 // bytes
+	Places int     // of subflows, one at least
+	Slow   int     // how many of them are in slow start
+}
+
 // Factory makes the group of a new connection.
 type Factory func() Group

@@ -28,9 +28,13 @@ type dctcp struct {
 	marks markShare
 }
 
+// leastMarked is how many segments marks leave: with one in flight their share
+// is 0 or 1.
+const leastMarked = 2
+
 func newDCTCP(p Params, d DCTCP) *dctcp {
 	c := &dctcp{reno: reno{win: newWindow(p)}, marks: newMarkShare(d.G)}
-	c.win.floors.mark = 2 // with one segment in flight the share of marks is 0 or 1
+	c.win.floors.mark = leastMarked
 	return c
 }
 

@@ -1,6 +1,7 @@
 package cc_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -406,6 +407,36 @@ func TestMPTCPDFloor(t *testing.T) {
 		}
 		require.Equal(t, 2., segments(cs[0]), "%d subflows", n)
 	}
+}
+
+// A subflow that takes the place of another has both initial windows, of 10
+// segments each but for the one that is kept. With an estimate of 1, as in the
+// beginning, a mark takes half of half of that, and a second one in the same
+// round trip the same; a third one can strike nobody. Only then slow start is
+// over for both. Marks leave two segments each.
+func TestMPTCPDHeir(t *testing.T) {
+	g, p := group(t, "mptcpd"), path{10, .0002}
+	var cs [2]cc.Controller
+	for i := range cs {
+		cs[i] = g.Add(cc.Params{MSS: mss, InitialWindow: 10 * mss})
+		cs[i].OnAck(p.sample(0))
+	}
+	cs[0].(cc.Heir).Inherit(cs[1].(cc.Heir).Bequeath(0))
+	near(t, 1, segments(cs[1]), "kept")
+	near(t, 19, segments(cs[0]), "inherited")
+	marked, signal := p.sample(mss), flight(19)
+	marked.Marked, marked.CwndLimited, marked.Round = mss, false, 1
+	signal.Round = 1
+	cs[0].OnLoss(cc.LossECN, signal)
+	for i, want := range []float64{14.25, 10.6875, 10.6875} {
+		cs[0].OnAck(marked)
+		near(t, want, segments(cs[0]), "marks")
+		require.Equal(t, i == 0, math.IsInf(cs[0].State().Ssthresh, 1), "slow start after mark %d", i+1)
+	}
+	for range 20 {
+		cs[0].OnLoss(cc.LossECN, flight(4))
+	}
+	near(t, 4, segments(cs[0]), "least")
 }
 
 // A subflow that is not used any more, as a backup is not, counts with what it

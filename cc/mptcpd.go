@@ -23,7 +23,8 @@ type mptcpdGroup struct {
 func (g *mptcpdGroup) ECN() ECN { return ECNExact }
 
 func (g *mptcpdGroup) Add(p Params) Controller {
-	c := &mptcpdControl{linked: newLinked(mptcpdBase(p), mptcpd{}), group: g}
+	base := newMPTCPDSingle(p)
+	c := &mptcpdControl{linked: newLinked(base, mptcpd{}), group: g, places: &base.places}
 	c.view = &g.view
 	c.watch = g.add(c)
 	g.view.members = append(g.view.members, c.self)
@@ -40,8 +41,26 @@ func (g *mptcpdGroup) Remove(c Controller) {
 // mptcpdControl is the controller of one subflow.
 type mptcpdControl struct {
 	*linked
-	group *mptcpdGroup
-	watch *watched
+	group  *mptcpdGroup
+	watch  *watched
+	places *places
+}
+
+// Bequeath implements Heir. A segment is kept.
+func (c *mptcpdControl) Bequeath(inFlight int) Estate {
+	w := c.base.core()
+	e := Estate{Window: max(w.cwnd-max(float64(inFlight), w.mss), 0), Places: c.places.n, Slow: c.places.slow}
+	w.cwnd -= e.Window
+	c.self.window = min(c.self.window, w.cwnd)
+	c.places.n, c.places.slow = 1, 0
+	return e
+}
+
+// Inherit implements Heir.
+func (c *mptcpdControl) Inherit(e Estate) {
+	c.base.core().cwnd += e.Window
+	c.places.n += e.Places
+	c.places.slow += e.Slow
 }
 
 func (c *mptcpdControl) OnAck(s *Sample) {
@@ -54,10 +73,20 @@ type mptcpdSingle struct {
 	dctcp
 	losses markShare
 	ecn    bool
+	places places
 }
 
-func mptcpdBase(p Params) single {
-	c := &mptcpdSingle{dctcp: *newDCTCP(p, DCTCP{}), losses: newMarkShare(0)}
+// places are the subflows in whose place one is used. A mark strikes one of
+// them, and each but once in a round trip.
+type places struct {
+	n      int
+	slow   int // of n, in slow start
+	struck int
+	round  uint64
+}
+
+func newMPTCPDSingle(p Params) *mptcpdSingle {
+	c := &mptcpdSingle{dctcp: *newDCTCP(p, DCTCP{}), losses: newMarkShare(0), places: places{n: 1, slow: 1}}
 	c.losses.alpha = 0
 	return c
 }
@@ -65,10 +94,64 @@ func mptcpdBase(p Params) single {
 func (c *mptcpdSingle) note(s *Sample) {
 	c.dctcp.note(s)
 	c.ecn = s.ECN
+	c.strike(s)
 	seen := Sample{Round: s.Round, Acked: s.Acked}
 	c.losses.marked += float64(s.Lost)
 	c.losses.acked += float64(s.Lost)
 	c.losses.observe(&seen)
+}
+
+// keep leaves the share of a window that a mark on one of the places leaves.
+func (c *mptcpdSingle) keep(l Loss) float64 {
+	all := c.dctcp.keep(l)
+	if l != LossECN {
+		return all
+	}
+	return 1 - (1-all)/float64(c.places.n)
+}
+
+func (c *mptcpdSingle) cut(l Loss, s *Sample, keep float64) {
+	if l != LossECN {
+		c.places.slow = 0 // or all of them, after a timeout
+		c.dctcp.cut(l, s, keep)
+		return
+	}
+	// The OnAck of the same ACK makes it one.
+	c.places.struck, c.places.round = 0, s.Round
+	c.win.floors.mark = float64(leastMarked * c.places.n)
+	threshold := c.win.ssthresh
+	c.dctcp.cut(l, s, keep)
+	c.endSlowStart(threshold)
+}
+
+// strike counts the marks of a round trip, of which the first one was a signal.
+func (c *mptcpdSingle) strike(s *Sample) {
+	p := &c.places
+	if s.Marked == 0 || p.n == 1 || s.Round != p.round {
+		return
+	}
+	if p.struck++; p.struck > 1 && p.struck <= p.n {
+		threshold := c.win.ssthresh
+		c.win.reduce(LossECN, c.win.cwnd*c.keep(LossECN))
+		c.endSlowStart(threshold)
+	}
+}
+
+// endSlowStart ends it for one of the places; threshold is that of the others.
+func (c *mptcpdSingle) endSlowStart(threshold float64) {
+	if c.places.slow--; c.places.slow > 0 {
+		c.win.ssthresh = threshold
+	} else {
+		c.places.slow = 0
+	}
+}
+
+func (c *mptcpdSingle) grow(s *Sample) {
+	if !c.win.inSlowStart() || c.places.slow == 0 || c.places.slow == c.places.n {
+		c.dctcp.grow(s)
+	} else if grows(s) {
+		c.win.slowStart(s.Acked * c.places.slow / c.places.n)
+	}
 }
 
 func (c *mptcpdSingle) share() float64 {

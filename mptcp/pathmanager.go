@@ -67,6 +67,7 @@ const (
 	PathAnnounceAddr = pathmgr.AnnounceAddr
 	PathWithdrawAddr = pathmgr.WithdrawAddr
 	PathSetBackup    = pathmgr.SetBackup
+	PathBequeath     = pathmgr.Bequeath
 	PathWake         = pathmgr.Wake
 	PathWatch        = pathmgr.Watch
 	PathMeasure      = pathmgr.Measure

@@ -229,6 +229,8 @@ func (h *Host) obey(now mono.Time, c *Conn, cmd pathmgr.Command) bool {
 		return c.Withdraw(now, cmd.Local.Addr())
 	case pathmgr.SetBackup:
 		return c.SetBackup(now, cmd.Subflow, cmd.Backup)
+	case pathmgr.Bequeath:
+		return c.Bequeath(cmd.Subflow, cmd.Heir)
 	case pathmgr.Wake:
 		c.wake = mono.Time(cmd.At)
 	case pathmgr.Watch:

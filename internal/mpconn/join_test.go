@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/key"
 	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/wire"
@@ -221,6 +222,33 @@ func TestBackup(t *testing.T) {
 	// The backup carries data once the other is gone.
 	l.paths[0].down = true
 	l.transfer(l.b, l.a, 100_000, time.Minute, nil)
+}
+
+// A subflow takes the place of another: the windows add up, but for the segment
+// that the other one keeps. Where the congestion control knows nothing of places
+// nothing happens.
+func TestBequeath(t *testing.T) {
+	for _, name := range []string{"mptcpd", "reno"} {
+		l := newLab(t, 1, 2)
+		control, err := cc.ByName(name)
+		require.NoError(t, err)
+		l.a.cfg.Congestion = cc.Factory(control)
+		l.connect()
+		l.prove()
+		l.join(1)
+		l.run("join", time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 })
+		before := l.a.conn.AppendSubflows(nil)
+		require.True(t, l.a.conn.Bequeath(1, 0))
+		after := l.a.conn.AppendSubflows(nil)
+		if name == "reno" {
+			require.Equal(t, before[0].TCP.Cwnd, after[0].TCP.Cwnd)
+			continue
+		}
+		require.Equal(t, after[1].TCP.MSS, after[1].TCP.Cwnd)
+		require.Equal(t, before[0].TCP.Cwnd+before[1].TCP.Cwnd, after[0].TCP.Cwnd+after[1].TCP.Cwnd)
+		require.False(t, l.a.conn.Bequeath(1, 7), "nobody")
+		l.transfer(l.a, l.b, 500_000, time.Minute, nil)
+	}
 }
 
 // When each side asks for another subflow to be spared, by policies of its own,

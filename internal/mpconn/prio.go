@@ -23,6 +23,18 @@ func (c *Conn) SetBackup(_ mono.Time, id int, backup bool) bool {
 	return true
 }
 
+// Bequeath has one subflow take the place of another on the same path, if the
+// congestion control can do that. It reports false if one of them is not up.
+func (c *Conn) Bequeath(from, to int) bool {
+	f, heir := c.flow(from), c.flow(to)
+	if f == nil || heir == nil || f.phase != phaseUp || heir.phase != phaseUp {
+		return false
+	}
+	c.snd.idle = false
+	f.tcp.Bequeath(heir.tcp)
+	return true
+}
+
 // standby reports whether a flow carries data only when no other can.
 //
 // RFC 8684, Section 3.3.8: the B flag binds the peer that receives it; what we

@@ -71,6 +71,7 @@ const (
 	AnnounceAddr                 // ADD_ADDR of Local
 	WithdrawAddr                 // REMOVE_ADDR of Local
 	SetBackup                    // MP_PRIO on Subflow
+	Bequeath                     // Heir takes the place of Subflow at their bottleneck, if the congestion control can do that
 	Wake                         // send a Tick at At
 	Watch                        // send a DataQueued once so many Bytes were written in all
 	Measure                      // keep the host's table of paths up to date with this connection's subflows
@@ -87,6 +88,7 @@ type Command struct {
 	// leads what is sent to Local, if that is known and not Local itself.
 	Bound   netip.AddrPort
 	Subflow int
+	Heir    int // Bequeath: a subflow on the same path
 	Backup  bool
 	Reset   reason.Reset
 	At      time.Duration

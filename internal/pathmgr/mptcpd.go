@@ -25,6 +25,8 @@ import (
 //
 // In its first 64 round trips a connection keeps four subflows even if they
 // share links: each brings an initial window, and short flows are over by then.
+// Where the path is known, the one that is kept takes the place of the others, so
+// that the connection gets of a link what all of them would have got (cc.Heir).
 //
 // Further subflows are opened only for long flows: of 100 KB or more to go if the
 // size is known, or else once 100 KB were written. In slow start a second subflow
@@ -215,8 +217,21 @@ func (p *eliminate) demoteKnown(v *View, now time.Duration, cmds []Command) []Co
 			return cmds
 		}
 		p.demoted = append(p.demoted, demotion{id: s.ID, at: now})
-		cmds = append(cmds, Command{Verb: SetBackup, Subflow: s.ID, Backup: true})
+		cmds = append(cmds, Command{Verb: SetBackup, Subflow: s.ID, Backup: true},
+			Command{Verb: Bequeath, Subflow: s.ID, Heir: p.best(v, s)})
 	}
+}
+
+// best returns the best subflow on the link of s.
+func (p *eliminate) best(v *View, s *Subflow) int {
+	best, path := s, p.PathOf(s.Local, s.Remote)
+	for i := range v.Subflows {
+		o := &v.Subflows[i]
+		if p.regular(o) && better(o, best) && p.PathOf(o.Local, o.Remote) == path {
+			best = o
+		}
+	}
+	return best.ID
 }
 
 // surplus returns the worst subflow on the link that most subflows are on, nil

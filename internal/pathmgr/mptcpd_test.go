@@ -52,6 +52,8 @@ func (b *eliminated) handle(e pathmgr.Event) string {
 			b.view.Subflows[c.Subflow].Backup = c.Backup
 		case pathmgr.CloseSubflow:
 			out = append(out, fmt.Sprintf("close:%d:%v", c.Subflow, c.Reset == reason.ResetPerformance))
+		case pathmgr.Bequeath:
+			out = append(out, fmt.Sprintf("heir:%d", c.Heir))
 		case pathmgr.Wake:
 			out = append(out, "wake:"+(c.At-b.now).String())
 		}
@@ -75,7 +77,7 @@ func TestEliminationByKnownPaths(t *testing.T) {
 	shared := pathmgr.Event{Kind: pathmgr.SharedBottleneck, Group: []int{0, 3}}
 	require.Empty(t, b.handle(shared), "what is known goes before what is found out")
 	require.Equal(t, "wake:64ms", b.handle(pathmgr.Event{Kind: pathmgr.SubflowUp}))
-	require.Equal(t, "backup:2:true backup:1:true wake:2s", b.tick(64*time.Millisecond))
+	require.Equal(t, "backup:2:true heir:0 backup:1:true heir:3 wake:2s", b.tick(64*time.Millisecond))
 	require.Equal(t, "", b.handle(pathmgr.Event{Kind: pathmgr.SubflowUp}), "once")
 	b.view.Subflows[0].Rate, b.view.Subflows[3].Rate = 6, 6
 	require.Equal(t, "close:2:true close:1:true", b.tick(2*time.Second))
@@ -87,8 +89,8 @@ func TestEliminationSparesTheYoung(t *testing.T) {
 	b := newEliminated(pathmgr.Elimination{PathOf: func(local, _ netip.AddrPort) string {
 		return []string{"x", "x", "y", "x", "y", "x"}[local.Port()-1000]
 	}}, 6, 5, 1, 4, 2, 3)
-	require.Equal(t, "backup:5:true backup:3:true wake:64ms", b.handle(pathmgr.Event{Kind: pathmgr.SubflowUp}))
-	require.Equal(t, "backup:1:true backup:2:true wake:1.936s", b.tick(64*time.Millisecond))
+	require.Equal(t, "backup:5:true heir:0 backup:3:true heir:0 wake:64ms", b.handle(pathmgr.Event{Kind: pathmgr.SubflowUp}))
+	require.Equal(t, "backup:1:true heir:0 backup:2:true heir:4 wake:1.936s", b.tick(64*time.Millisecond))
 }
 
 // What the congestion control found out: the slowest of a group first, and the

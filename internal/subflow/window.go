@@ -3,6 +3,7 @@ package subflow
 import (
 	"time"
 
+	"github.com/gomptcp/gomptcp/cc"
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
@@ -49,6 +50,19 @@ func (s *Subflow) Penalise() {
 	s.stir()
 	st := s.ctl.State()
 	s.rec.ceiling, s.rec.creeps = max(s.cwnd()/2, s.snd.mss), st.Cwnd >= st.Ssthresh
+}
+
+// Bequeath has another subflow on the same path take the place of this one, if
+// the congestion control can do that.
+func (s *Subflow) Bequeath(to *Subflow) {
+	from, ok := s.ctl.(cc.Heir)
+	heir, fits := to.ctl.(cc.Heir)
+	if !ok || !fits {
+		return
+	}
+	s.stir()
+	to.stir()
+	heir.Inherit(from.Bequeath(s.pipe() + s.snd.queued()))
 }
 
 // raiseCeiling lets the bound of a restart or a penalty grow.
