@@ -12,8 +12,8 @@ import (
 //
 // Marks tell within 32 round trips, if there are some; delays, which are known
 // to a millisecond only, take longer. Two queues with nothing but one subflow
-// each can't always be told from one if they are alike: their windows may go in
-// step for long.
+// each could not be told from one if they are alike and the windows go in step:
+// see detecting.OnLoss.
 const (
 	delayBinFloor = 50 * time.Millisecond
 	delayMemory   = 100   // bins

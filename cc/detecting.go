@@ -36,10 +36,13 @@ type detecting struct {
 	group *detectingGroup
 	watch *watched
 	set   int // the label by which it was placed; -1 = it was not
+
+	signals int // that loss gave
+	deep    int // how many of them, after the first, are to leave half the window
 }
 
 func (g *detectingGroup) Add(p Params) Controller {
-	c := &detecting{linked: newLinked(newCubic(p), halving{}), group: g, set: -1}
+	c := &detecting{linked: newLinked(newCubic(p), halving{}), group: g, set: -1, deep: len(g.flows)}
 	c.watch = g.add(c)
 	g.place()
 	return c
@@ -58,6 +61,23 @@ func (c *detecting) OnAck(s *Sample) {
 		c.group.place()
 	}
 	c.linked.OnAck(s)
+}
+
+// OnLoss keeps subflows out of step. On links that are alike those that are alone
+// there would fill their queues at the same times, which makes two links look like
+// one, and lose together. So the second one halves its window once where CUBIC
+// leaves 0.7, the third one twice, and so on: it takes a fifth of CUBIC's period
+// longer to come back, cbrt(0.5/0.3) - 1, and is that much behind from then on.
+func (c *detecting) OnLoss(l Loss, s *Sample) {
+	if l == LossFast {
+		c.signals++
+	}
+	if l != LossFast || c.signals == 1 || c.signals > 1+c.deep || c.view.coupled(c.self) {
+		c.linked.OnLoss(l, s)
+		return
+	}
+	c.base.cut(l, s, 0.5)
+	c.self.lost(l, c.base.core())
 }
 
 // place shows each controller those that it is to be coupled with, if those

@@ -1,6 +1,7 @@
 package cc_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -181,6 +182,24 @@ func TestDetectingCouples(t *testing.T) {
 	w := segments(cs[0])
 	cs[0].OnLoss(cc.LossFast, flight(w))
 	near(t, .7*w, segments(cs[0]), "alone it is CUBIC")
+}
+
+// RFC 9438, Section 4.6: CUBIC leaves 0.7 of the window. The second subflow leaves
+// half of it once, after its first loss, the third one twice; one of a set found to
+// share a bottleneck halves anyway.
+func TestDetectingKeepsOutOfStep(t *testing.T) {
+	g := cc.Detecting{}.Group()
+	var cs []cc.Controller
+	for range 3 {
+		cs = append(cs, g.Add(avoiding(100)))
+	}
+	for loss, want := range [][]float64{{.7, .7, .7}, {.7, .5, .5}, {.7, .7, .5}, {.7, .7, .7}} {
+		for i, c := range cs {
+			before := segments(c)
+			c.OnLoss(cc.LossFast, flight(before))
+			near(t, want[i]*before, segments(c), fmt.Sprintf("loss %d of subflow %d", loss, i))
+		}
+	}
 }
 
 // A connection may lose all its subflows and go on with others.

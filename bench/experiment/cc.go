@@ -113,10 +113,9 @@ func reduceCC(r *Results, rep *Report) {
 	metric("reno", "window", "segments", "random").Paper(1.31 / math.Sqrt(1e-3)).Within(.1)
 	for _, t := range ccSharedTrials {
 		grouped := metric("shared", "grouped", "of verdicts", t.name)
-		switch {
-		case len(t.links) == 1:
+		if len(t.links) == 1 {
 			grouped.AtLeast(.9)
-		case t.tcp:
+		} else {
 			grouped.AtMost(.1)
 		}
 	}

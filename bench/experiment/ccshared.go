@@ -10,8 +10,7 @@ import (
 )
 
 // ccSharedTrials are networks on which two subflows of the default control share
-// a queue, or not. Two links that are alike and have nothing else on them can't
-// always be told from one: their windows go in step.
+// a queue, or not.
 var ccSharedTrials = []struct {
 	name  string
 	links []link.Config
