@@ -30,8 +30,8 @@ type inOrder struct {
 //     ECF;
 //   - where all congestion windows together would fill more than the
 //     connection's window, it is tight. Then no subflow has more on its way
-//     than its path holds, and a quarter of that: the rest would only wait in
-//     queues, and be lost there. And of the subflows only those are used
+//     than its path holds, a quarter of that, and what 5 ms bring: the rest
+//     would only wait in queues, and be lost there. And of the subflows only those are used
 //     that make the whole faster: the best one alone, and in order of their
 //     RTTs those with which the rate, the sum of theirs but no more than the
 //     window over the time that it takes to turn around, is greater;

@@ -80,8 +80,8 @@ func TestDefaultKeepsAWindowForTheFast(t *testing.T) {
 }
 
 // With a tight window no subflow has more on its way than its path holds, and a
-// quarter of that: 100 KB at 1 MB/s and 100 ms. With a wide one it may fill its
-// congestion window.
+// quarter of that, and what 5 ms bring: 100 KB at 1 MB/s and 100 ms, 25 KB and
+// 5 KB. With a wide one it may fill its congestion window.
 func TestDefaultMakesNoQueues(t *testing.T) {
 	fast, slow := pipe(0, 100, 300, 0, mss), pipe(1, 400, 300, 300, mss)
 	for i := range 2 {
@@ -99,10 +99,10 @@ func TestDefaultMakesNoQueues(t *testing.T) {
 		v.Unacked, v.SendWindow = 300*mss, window-300*mss
 		return newScheduler(t, "default").Pick(v)
 	}
-	require.Equal(t, uint64(0b01), pick(126, 550*mss).Send)
-	require.Equal(t, mss, pick(126, 550*mss).Bytes)
-	require.Equal(t, scheduler.ReasonWindow, pick(127, 550*mss).Reason)
-	require.Equal(t, uint64(0b01), pick(127, 2000*mss).Send)
+	require.Equal(t, uint64(0b01), pick(131, 550*mss).Send)
+	require.Equal(t, mss, pick(131, 550*mss).Bytes)
+	require.Equal(t, scheduler.ReasonWindow, pick(132, 550*mss).Reason)
+	require.Equal(t, uint64(0b01), pick(132, 2000*mss).Send)
 
 	// What is given at once counts, before anything of it has left.
 	s, v := newScheduler(t, "default"), wide(fast, slow)
@@ -112,7 +112,7 @@ func TestDefaultMakesNoQueues(t *testing.T) {
 		v.Subflows[0].InFlight += mss
 		v.Subflows[0].Room -= mss
 	}
-	require.Equal(t, 27, n)
+	require.Equal(t, 32, n)
 }
 
 // A subflow that has carried a few bytes only is not thought slow for that.

@@ -11,6 +11,10 @@ const (
 	// most while the window is tight. What is more than 1 keeps the path in use
 	// when ACKs come in bunches, and finds out if it holds more.
 	pipeGain = 1.25
+	// batch is how many seconds more a path is said to hold: hosts handle packets
+	// and ACKs in batches, which on paths of microseconds take longer than the
+	// round trip.
+	batch = 0.005
 	// windowSlack is how much more window several subflows need than fits the
 	// estimates: the sender hears of what arrived once in an eighth of it.
 	windowSlack = 1.15
@@ -99,7 +103,7 @@ func (o *inOrder) space(v *View, i int) int {
 		most = 1
 	}
 	seg := float64(s.segment())
-	left := most*m.rate*m.base + seg - m.queue
+	left := m.rate*(most*m.base+batch) + seg - m.queue
 	if left < 0 {
 		return 0
 	}
