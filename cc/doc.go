@@ -35,9 +35,9 @@
 // 0.27.
 //
 //	bbr          0.91 (0.89 to 0.92)
-//	coupled-bbr  0.40 (0.39 to 0.42)
-//	cubic        0.23 (0.21 to 0.26)
-//	default      0.23 (0.21 to 0.26)
+//	coupled-bbr  0.37 (0.36 to 0.38)
+//	cubic        0.23 (0.21 to 0.25)
+//	default      0.23 (0.22 to 0.25)
 //	vegas        0.22 (0.20 to 0.25)
 //	wvegas       0.22 (0.20 to 0.25)
 //	dctcp        0.22 (0.20 to 0.24)
