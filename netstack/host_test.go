@@ -419,10 +419,10 @@ func TestMappedAddressesAreRefused(t *testing.T) {
 	}
 	// One from elsewhere has the same shape and is answered, by a RST.
 	transmit(t, b, syn(netip.MustParseAddr("2001:db8::1")))
-	require.Len(t, bt.got, 1)
+	require.Len(t, bt.arrivals(), 1)
 	mapped := syn(netip.MustParseAddr("2001:db8::1"))
 	copy(mapped[8:24], netip.MustParseAddr("::ffff:10.0.0.2").AsSlice())
 	transmit(t, b, mapped)
-	require.Len(t, bt.got, 1)
+	require.Len(t, bt.arrivals(), 1)
 	require.Equal(t, uint64(1), h.GVisor().Stats().TCP.ValidSegmentsReceived.Value())
 }

@@ -3,6 +3,7 @@ package netstack
 import (
 	"bytes"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -56,6 +57,12 @@ func (s *sink) times() []time.Duration {
 	return all
 }
 
+func (s *sink) arrivals() []arrival {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.got)
+}
+
 // datagram returns an IPv4 packet of size bytes; the last says which it is.
 func datagram(size int, label byte) []byte {
 	b := make([]byte, size)
@@ -89,9 +96,9 @@ func TestPerfectPipeDeliversBeforeItReturns(t *testing.T) {
 	at, bt := attachSink(a), attachSink(b)
 	transmit(t, a, datagram(100, 1), datagram(100, 2))
 	transmit(t, b, datagram(200, 3))
-	require.Equal(t, datagram(100, 1), bt.got[0].packet)
-	require.Equal(t, datagram(100, 2), bt.got[1].packet)
-	require.Equal(t, datagram(200, 3), at.got[0].packet)
+	require.Equal(t, datagram(100, 1), bt.arrivals()[0].packet)
+	require.Equal(t, datagram(100, 2), bt.arrivals()[1].packet)
+	require.Equal(t, datagram(200, 3), at.arrivals()[0].packet)
 	require.Equal(t, LinkStats{Packets: 2, Bytes: 200}, a.Stats())
 	require.Equal(t, LinkStats{Packets: 1, Bytes: 200}, b.Stats())
 }
@@ -144,7 +151,7 @@ func TestPipeHoldsBackPacketsToReorder(t *testing.T) {
 		transmit(t, a, datagram(100, 2))
 		time.Sleep(ms(20))
 		require.Equal(t, []time.Duration{ms(10), ms(15)}, bt.times())
-		require.Equal(t, datagram(100, 2), bt.got[0].packet)
+		require.Equal(t, datagram(100, 2), bt.arrivals()[0].packet)
 	})
 }
 
@@ -153,7 +160,7 @@ func TestPipeDuplicates(t *testing.T) {
 	bt := attachSink(b)
 	transmit(t, a, datagram(100, 1))
 	require.Eventually(t, func() bool { return len(bt.times()) == 2 }, time.Second, time.Millisecond)
-	require.Equal(t, datagram(100, 1), bt.got[1].packet)
+	require.Equal(t, datagram(100, 1), bt.arrivals()[1].packet)
 	require.Equal(t, uint64(1), a.Stats().Duplicated)
 }
 
@@ -167,7 +174,7 @@ func TestPipeCorruptsACopy(t *testing.T) {
 	}
 	require.Equal(t, datagram(1000, 1), sent)
 	require.Equal(t, uint64(20), a.Stats().Corrupted)
-	for _, got := range bt.got {
+	for _, got := range bt.arrivals() {
 		bits := 0
 		for i := range got.packet {
 			for x := got.packet[i] ^ sent[i]; x != 0; x &= x - 1 {
@@ -200,7 +207,7 @@ func TestPipeLosesPackets(t *testing.T) {
 	}
 	// Four standard deviations of a binomial distribution: 4*sqrt(4000*0.25*0.75) = 110.
 	require.InDelta(t, 1000, a.Stats().DroppedLoss, 110)
-	require.Equal(t, 4000, len(bt.got)+int(a.Stats().DroppedLoss))
+	require.Equal(t, 4000, len(bt.arrivals())+int(a.Stats().DroppedLoss))
 }
 
 func TestPipeDownLosesWhatIsOnIt(t *testing.T) {
@@ -266,7 +273,7 @@ func TestPipeWithManySenders(t *testing.T) {
 	senders.Wait()
 	require.Eventually(t, func() bool { return len(bt.times()) == 400 }, 5*time.Second, time.Millisecond)
 	var next [4]byte
-	for _, got := range bt.got {
+	for _, got := range bt.arrivals() {
 		s := got.packet[150]
 		require.Equal(t, next[s], got.packet[199])
 		next[s]++
@@ -312,7 +319,7 @@ func TestShapedPipeCutsSuperSegments(t *testing.T) {
 			require.Nil(t, err)
 			pkt.DecRef()
 
-			require.Len(t, bt.got, 3)
+			require.Len(t, bt.arrivals(), 3)
 			var whole []byte
 			for i, want := range []struct {
 				seq   uint32
@@ -323,7 +330,7 @@ func TestShapedPipeCutsSuperSegments(t *testing.T) {
 				{448, 1448, header.TCPFlagAck},
 				{1896, 604, header.TCPFlagAck | header.TCPFlagPsh | header.TCPFlagFin},
 			} {
-				b := bt.got[i].packet
+				b := bt.arrivals()[i].packet
 				size := 40
 				if src.Is4() {
 					size = 20
@@ -358,9 +365,9 @@ func TestPerfectPipePassesSuperSegments(t *testing.T) {
 	_, err := a.WritePackets(list)
 	require.Nil(t, err)
 	pkt.DecRef()
-	require.Len(t, bt.got, 1)
-	require.Len(t, bt.got[0].packet, 60052)
-	require.Zero(t, wire.TCPChecksum(src, dst, bt.got[0].packet[20:], nil))
+	require.Len(t, bt.arrivals(), 1)
+	require.Len(t, bt.arrivals()[0].packet, 60052)
+	require.Zero(t, wire.TCPChecksum(src, dst, bt.arrivals()[0].packet[20:], nil))
 }
 
 func TestMarkSetsCE(t *testing.T) {
@@ -427,7 +434,7 @@ func TestShapeMarks(t *testing.T) {
 				time.Sleep(ms(50))
 				synctest.Wait()
 				for i, want := range tt.marks {
-					require.Equal(t, want, ecnOf(bt.got[i].packet) == wire.CE, "packet %d", i)
+					require.Equal(t, want, ecnOf(bt.arrivals()[i].packet) == wire.CE, "packet %d", i)
 				}
 				st := a.Stats()
 				require.Equal(t, marks, st.Marked)

@@ -32,8 +32,8 @@ func TestTapWritesReadablePcapng(t *testing.T) {
 		transmit(t, lte, datagram(200, 2))
 		time.Sleep(ms(20))
 		transmit(t, wifi, datagram(300, 3))
-		require.Len(t, bt.got, 1)
-		require.Len(t, dt.got, 1)
+		require.Len(t, bt.arrivals(), 1)
+		require.Len(t, dt.arrivals(), 1)
 		wifi.Attach(nil)
 		transmit(t, a, datagram(100, 4)) // arrives nowhere
 		time.Sleep(ms(20))
@@ -91,7 +91,7 @@ func TestTapSurvivesAFullDisk(t *testing.T) {
 	for range 100 {
 		transmit(t, a, datagram(1000, 1))
 	}
-	require.Len(t, bt.got, 100)
+	require.Len(t, bt.arrivals(), 100)
 	require.EqualError(t, w.Flush(), "disk full")
 }
 
