@@ -21,11 +21,12 @@ const bulk = 64 << 10
 
 // inOrder is the policy "default". See newDefault.
 type inOrder struct {
-	head   int64         // Acked, when it was seen first,
-	since  time.Duration // and when that was
-	model  []pathModel   // of each subflow, for the decision being made
-	window float64       // bytes that may be unacknowledged
-	queues PerSubflow[pathQueue]
+	head    int64         // Acked, when it was seen first,
+	since   time.Duration // and when that was
+	blocked time.Duration // when the window was last in use; 0 = never
+	model   []pathModel   // of each subflow, for the decision being made
+	window  float64       // bytes that may be unacknowledged
+	queues  PerSubflow[pathQueue]
 }
 
 // newDefault makes the default. It is ours, and the default because in random
@@ -47,14 +48,22 @@ type inOrder struct {
 //     RTTs those with which the rate, the sum of theirs but no more than the
 //     window over the time that it takes to turn around, is greater;
 //   - when nothing new can be sent, a subflow with room repeats what a slower
-//     one carries, if it will deliver it sooner.
+//     one carries, if it will deliver it sooner or that one is late. The first
+//     hole is filled so even before, when half of the window is in use;
+//   - of a path of which nothing but the round trip is known, nobody has to wait
+//     for anything: its subflow begins by repeating what others carry;
+//   - no subflow sends a window at once when it opens after a halt, which short
+//     queues would lose, but little more than its path delivers.
 //
 // Without the size of the flow, an end is what is unsent in a send buffer that
 // is not full.
-func newDefault() Scheduler { return &inOrder{} }
+func newDefault() Scheduler { return &inOrder{head: -1} }
 
 func (o *inOrder) Pick(v *View) Decision {
 	if v.Ask == Spare {
+		if v.Blocked() {
+			o.blocked = v.Now
+		}
 		return v.overtake()
 	}
 	set, d, done := v.forFresh()
@@ -121,7 +130,7 @@ func (o *inOrder) repair(v *View, set uint64) Decision {
 	return Decision{Send: 1 << best, Again: true, Bytes: int(min(run, int64(f.Room))), Reason: ReasonOvertake}
 }
 
-// choose picks a subflow of used that has room, and the place of what it sends.
+// choose decides among those of used that have room.
 func (o *inOrder) choose(v *View, used uint64, tight bool) Decision {
 	free, until := o.unfilled(v, v.Free(used), tight)
 	d := o.place(v, used, free)
@@ -131,6 +140,7 @@ func (o *inOrder) choose(v *View, used uint64, tight bool) Decision {
 	return d
 }
 
+// place picks a subflow of free, and the place of what it sends.
 func (o *inOrder) place(v *View, used, free uint64) Decision {
 	best, fastest := v.Fastest(free), v.Fastest(used)
 	if best < 0 {
@@ -200,9 +210,10 @@ func (v *View) overtake() Decision {
 	return d
 }
 
-// late returns when all of holders will be late with what they carry: when f,
-// or an ACK of it, would be sooner, or an ACK of the oldest that they carry
-// should have come.
+// late returns when all of holders are late with what they carry, 0 if they are
+// already: f would be sooner, or an ACK of the oldest that they carry should have
+// come. What is being recovered is late, too, unless f has better to do and that
+// is faster.
 func (v *View) late(holders uint64, f *Subflow, idle bool) (at time.Duration) {
 	for ; holders != 0; holders &= holders - 1 {
 		s := &v.Subflows[bits.TrailingZeros64(holders)]
@@ -210,7 +221,7 @@ func (v *View) late(holders uint64, f *Subflow, idle bool) (at time.Duration) {
 			continue
 		}
 		if due := s.OldestSend + s.rtt(); due-v.Now <= f.rtt() {
-			at = max(at, due+max(s.rtt()/4, 4*s.RTTVar, time.Millisecond))
+			at = max(at, due+min(max(s.rtt()/4, 4*s.RTTVar, time.Millisecond), f.rtt()))
 		}
 	}
 	return at

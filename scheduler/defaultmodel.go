@@ -11,6 +11,9 @@ const (
 	// most while the window is tight. What is more than 1 keeps the path in use
 	// when ACKs come in bunches, and finds out if it holds more.
 	pipeGain = 1.25
+	// burstShare is how much of what its path holds a subflow may be given at once:
+	// less than the shortest queues that are usual.
+	burstShare = 1. / 16
 	// batch is how many seconds more a path is said to hold: hosts handle packets
 	// and ACKs in batches, which on paths of microseconds take longer than the
 	// round trip.
@@ -122,10 +125,13 @@ func (o *inOrder) space(v *View, i int, tight bool) float64 {
 		return float64(s.Room)
 	}
 	seg := float64(s.segment())
-	most := pipeGain - 1
-	left := m.rate*(most*m.base+batch) + sureSegments*seg - m.burst
+	most, left := pipeGain-1, float64(s.Room)
+	slowStart := s.Cwnd < s.Ssthresh
+	if !slowStart || o.blocked > 0 && v.Now-o.blocked < s.rtt() {
+		left = m.rate*(burstShare*m.base+batch) + sureSegments*seg - m.burst
+	}
 	if tight {
-		if s.Cwnd < s.Ssthresh && seconds(s.rtt()) < pipeGain*m.base {
+		if slowStart && seconds(s.rtt()) < pipeGain*m.base {
 			most = max(most, min(o.window/(m.rate*m.base)-1, 1))
 		}
 		left = min(left, m.rate*(most*m.base+batch)+seg-m.queue)
