@@ -1,5 +1,3 @@
-//go:build !race
-
 package mptcp_test
 
 import (
