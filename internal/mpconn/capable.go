@@ -209,7 +209,7 @@ func (c *Conn) prove(f *flow) {
 		// no room for the DATA_ACK.
 		f.tcp.RequestAck()
 	}
-	c.emit(Event{Kind: EventJoinable})
+	c.emit(pending{kind: EventJoinable})
 }
 
 // putCapable adds MP_CAPABLE to a segment of the first subflow.

@@ -83,7 +83,7 @@ type Conn struct {
 	backoff int // of DataRexmit
 
 	lastMoved *moved // when timerShrink was set
-	events    []Event
+	events    []pending
 	stopped   uint32 // bit l = EventJoinStopped was emitted for reason.Limit l
 	stats     Stats
 	placed    func(mono.Time, Placement) // nil = nobody wants to know
@@ -173,7 +173,7 @@ func Dial(now mono.Time, cfg *Config) *Conn {
 	f := c.addFlow(flowArgs{local: cfg.Local, remote: cfg.Remote})
 	f.tcp = subflow.Open(now, c.firstConfig(now, f, cfg), f.ctl)
 	c.held = cfg.Hold
-	c.emitFlow(EventSubflowOpened, f, Event{})
+	c.emit(pending{kind: EventSubflowOpened, f: f})
 	return c
 }
 
@@ -187,7 +187,7 @@ func Accept(now mono.Time, cfg *Config, syn *wire.Segment) *Conn {
 	if c.mode != modePlain {
 		c.snd.edge = uint64(syn.Wnd)
 	}
-	c.emitFlow(EventSubflowOpened, f, Event{})
+	c.emit(pending{kind: EventSubflowOpened, f: f})
 	if cfg.FastOpen.Take {
 		c.takeSYNData(f)
 	}

@@ -27,7 +27,7 @@ func (c *Conn) startPlain(why reason.Fallback) {
 		}
 	}
 	c.snd.reinject.Clear()
-	c.emit(Event{Kind: EventFallback, Fallback: why})
+	c.emit(pending{kind: EventFallback, fallback: why})
 }
 
 // fallBack makes an MPTCP connection plain TCP: from here on the subflow's
@@ -48,7 +48,7 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 	}
 	if c.cfg.RequireMPTCP {
 		c.fallback = why
-		c.emit(Event{Kind: EventFallback, Fallback: why})
+		c.emit(pending{kind: EventFallback, fallback: why})
 		c.abort(now, reason.CloseLocalReset)
 		return
 	}

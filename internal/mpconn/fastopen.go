@@ -153,7 +153,7 @@ func (c *Conn) takeSYNData(f *flow) {
 	f.lead.in = f.got
 	f.early = true
 	c.connected = true
-	c.emit(Event{Kind: EventConnected})
+	c.emit(pending{kind: EventConnected})
 }
 
 // proveEarly sees to it, as the passive opener that has the peer's key now, that

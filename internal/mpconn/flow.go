@@ -220,9 +220,9 @@ func (c *Conn) flowUp(now mono.Time, f *flow) {
 	c.snd.idle = false
 	if !c.connected {
 		c.connected = true
-		c.emit(Event{Kind: EventConnected})
+		c.emit(pending{kind: EventConnected})
 	}
-	c.emitFlow(EventSubflowUp, f, Event{})
+	c.emit(pending{kind: EventSubflowUp, f: f})
 	f.upAt = c.snd.una
 	if !c.awaitsDataAck() {
 		// Otherwise only a DATA_ACK shows that more than handshakes pass.
@@ -267,9 +267,9 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 	if c.rcv.lastOn == f {
 		c.rcv.lastOn = nil
 	}
-	c.emitFlow(EventSubflowLost, f, Event{Close: why, Reset: f.peerReset, Transient: f.peerTransient})
+	c.emit(pending{kind: EventSubflowLost, f: f, close: why, reset: f.peerReset, transient: f.peerTransient})
 	if tw != nil {
-		c.emitFlow(EventTimeWait, f, Event{TimeWait: tw})
+		c.emit(pending{kind: EventTimeWait, f: f, timeWait: tw})
 	}
 	c.snd.idle = false
 	switch {

@@ -80,7 +80,7 @@ func (c *Conn) learnRemote(now mono.Time, r remoteAddr) reason.Drop {
 		switch {
 		case known.id == r.id && known.addr == r.addr:
 			if !c.reaches(r.addr) {
-				c.emit(Event{Kind: EventAddrRefreshed, Remote: r.addr, RemoteID: r.id})
+				c.emitMore(Event{Kind: EventAddrRefreshed, Remote: r.addr, RemoteID: r.id})
 			}
 			return reason.DropNone
 		case known.id == r.id && known.addr.Addr() != r.addr.Addr() && !known.observed:
@@ -103,7 +103,7 @@ func (c *Conn) learnRemote(now mono.Time, r remoteAddr) reason.Drop {
 	a.remotes = append(a.remotes, r)
 	a.removed = slices.DeleteFunc(a.removed, func(x netip.Addr) bool { return x == r.addr.Addr() })
 	if !c.joinedFrom(r.id) {
-		c.emit(Event{Kind: EventAddrAnnounced, Remote: r.addr, RemoteID: r.id})
+		c.emitMore(Event{Kind: EventAddrAnnounced, Remote: r.addr, RemoteID: r.id})
 	}
 	return reason.DropNone
 }
@@ -162,7 +162,7 @@ func (c *Conn) handleRemoveAddr(now mono.Time, o *wire.RemoveAddr) {
 			}
 		}
 		if known {
-			c.emit(Event{Kind: EventAddrWithdrawn, RemoteID: id})
+			c.emitMore(Event{Kind: EventAddrWithdrawn, RemoteID: id})
 		}
 	}
 }
