@@ -239,7 +239,7 @@ func (c *Conn) putSYN(f *flow, seg *wire.Segment) {
 		c.putJoinSYN(f, seg)
 	case !c.active:
 		c.putCapable(seg, 1)
-	case f.syns <= int(c.offers):
+	case f.syns <= uint16(c.offers):
 		// RFC 8684, Section 3.7: a host "SHOULD" try a SYN without
 		// MP_CAPABLE when several with it stayed unanswered.
 		c.putCapable(seg, 0)

@@ -46,17 +46,18 @@ type Conn struct {
 	over      bool // EventClosed was emitted
 	err       reason.Close
 
-	userClosed bool
-	ending     reason.Close // why every subflow is being reset
-	closing    fastClose
-	orphanedBy reason.Close // how the last subflow ended
+	userClosed  bool
+	denyInitial bool         // the peer's flag C
+	ending      reason.Close // why every subflow is being reset
+	orphanedBy  reason.Close // how the last subflow ended
+	closing     fastClose
 
 	localKey, remoteKey     key.Key
 	localToken, remoteToken key.Token
-	denyInitial             bool // the peer's flag C
+	stopped                 uint32 // bit l = EventJoinStopped was emitted for reason.Limit l
+	proofs                  uint8  // how often proof was asked for
 
 	opened *subflow.FastOpened // kept of a first flow that is gone
-	proofs uint8               // how often proof was asked for
 
 	flows  []*flow       // live ones in order of id
 	nextID int           // ids only grow
@@ -84,7 +85,6 @@ type Conn struct {
 
 	lastMoved *moved // when timerShrink was set
 	events    []pending
-	stopped   uint32 // bit l = EventJoinStopped was emitted for reason.Limit l
 	stats     Stats
 	placed    func(mono.Time, Placement) // nil = nobody wants to know
 }
@@ -104,10 +104,10 @@ type sendSide struct {
 	closed   bool         // a DATA_FIN follows the last byte
 	finSent  bool         // the DATA_FIN went out at least once
 	finAgain bool         // and must go out again
-	finOn    *flow        // where it went last
 	idle     bool         // nothing could be scheduled since the last input
 	full     bool         // and that because all windows are in use
 	waited   bool         // the flows were told that bytes wait
+	finOn    *flow        // where the DATA_FIN went last
 	heldAt   mono.Time    // since when the scheduler waits though no event is on its way
 }
 
