@@ -17,6 +17,7 @@ const noEdge = math.MaxInt64
 
 // startPlain makes the connection plain TCP before MPTCP ever worked on it.
 func (c *Conn) startPlain(why reason.Fallback) {
+	proven := c.joinable
 	c.mode, c.fallback = modePlain, why
 	c.checksum, c.joinable = false, false
 	c.addrs.announce, c.addrs.echoes, c.addrs.withdraw = nil, nil, nil
@@ -27,7 +28,7 @@ func (c *Conn) startPlain(why reason.Fallback) {
 		}
 	}
 	c.snd.reinject.Clear()
-	c.emit(Event{Kind: EventFallback, Fallback: why})
+	c.emit(Event{Kind: EventFallback, Fallback: why, Proven: proven})
 }
 
 // fallBack makes an MPTCP connection plain TCP: from here on the subflow's
