@@ -229,7 +229,9 @@ func (c *Conn) handleOptions(now mono.Time, f *flow, seg *wire.Segment) {
 	}
 	if f.phase != phaseUp {
 		c.handshake(now, f, seg)
-		if c.mode != modeMPTCP || f.phase == phaseDead {
+		// Until a join is verified it may be anybody's, who has no say.
+		stranger := f.phase == phaseOpening && seg.Flags&wire.RST == 0
+		if c.mode != modeMPTCP || f.phase == phaseDead || stranger {
 			return
 		}
 	}
