@@ -286,6 +286,7 @@ func (c *Conn) collect(now mono.Time, f *flow) {
 		return
 	}
 	c.flowAcked(f)
+	c.coverPinned(now)
 	c.watchIdle(now)
 	var d subflow.Data
 	for f.tcp.NextData(&d) {
