@@ -217,6 +217,7 @@ func (c *Config) forHost() (host.ConnConfig, error) {
 	}
 	hc.Subflow.UserTimeout = c.UserTimeout
 	hc.Subflow.ECN, hc.Subflow.Pacing = c.ECN, c.Pacing
+	hc.Subflow.PutOff = true // Read says when it waits
 	keep := newKeepAlive(c.KeepAlive)
 	keep.forHost(&hc)
 	var err error

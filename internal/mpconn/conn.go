@@ -41,6 +41,7 @@ type Conn struct {
 	joinable  bool // MPTCP was proven in both directions: joins allowed
 	added     bool // a further subflow has come up: no fallback for lost options
 	checksum  bool // DSS checksums are in use
+	single    bool // the only subflow was closed by a RST with MP_FAIL
 	held      bool // the SYN waits for data that could go along with it
 	over      bool // EventClosed was emitted
 	err       reason.Close
@@ -247,6 +248,9 @@ func (c *Conn) handleOptions(now mono.Time, f *flow, seg *wire.Segment) {
 		c.handleDSS(now, f, seg)
 	}
 	if seg.Flags&wire.SYN == 0 {
+		if c.single && f.phase == phaseUp {
+			c.placeAlone(now, f) // after the DATA_ACK
+		}
 		c.checkProof(now, f, seg)
 	}
 }

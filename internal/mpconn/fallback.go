@@ -17,6 +17,7 @@ const noEdge = math.MaxInt64
 
 // startPlain makes the connection plain TCP before MPTCP ever worked on it.
 func (c *Conn) startPlain(why reason.Fallback) {
+	proven := c.joinable
 	c.mode, c.fallback = modePlain, why
 	c.checksum, c.joinable = false, false
 	c.addrs.announce, c.addrs.echoes, c.addrs.withdraw = nil, nil, nil
@@ -27,7 +28,7 @@ func (c *Conn) startPlain(why reason.Fallback) {
 		}
 	}
 	c.snd.reinject.Clear()
-	c.emit(Event{Kind: EventFallback, Fallback: why})
+	c.emit(Event{Kind: EventFallback, Fallback: why, Proven: proven})
 }
 
 // fallBack makes an MPTCP connection plain TCP: from here on the subflow's
@@ -40,7 +41,7 @@ func (c *Conn) startPlain(why reason.Fallback) {
 // end of all joins and the refusal of new ones happen within one call, so that
 // nothing can come in between.
 func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
-	delta := c.rcv.q.Next() - f.heldFrom()
+	delta := c.lineOf(f)
 	inLine := c.sendsInLine(f) && c.receivesInLine(f)
 	if why != reason.FallbackChecksum && why != reason.FallbackInfinite {
 		// The peer is taken to have been plain TCP from the start.
@@ -64,7 +65,7 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 	c.startPlain(why)
 	f.inTrouble().infiniteDelta = delta
 	if f.fail != (failure{}) {
-		f.fail.waiting, f.fail.due, f.fail.retry = false, false, 0
+		f.fail.waiting, f.fail.due, f.fail.alone, f.fail.retry = false, false, false, 0
 	}
 	f.tcp.SetRoom(subflow.Room{Data: roomData}) // for the infinite mapping
 	if c.rcv.hasFin && !c.rcv.eof() {
@@ -108,6 +109,10 @@ func (c *Conn) checkProof(now mono.Time, f *flow, seg *wire.Segment) {
 	if f.fail.waiting || f.failed != reason.CloseNone {
 		return
 	}
+	if f.fail.alone {
+		c.aloneAnswered(now, f)
+		return
+	}
 	acks := f.tcp.Acked() > f.lead.out
 	if seg.Has&wire.OptMPTCP != 0 {
 		f.bare = 0
@@ -144,7 +149,11 @@ func (c *Conn) checkPlain(now mono.Time, f *flow, seg *wire.Segment) {
 		f.answerFail()
 	}
 	d := &seg.DSS
-	if seg.Has&wire.OptDSS == 0 || d.Flags&wire.DSSMap == 0 || d.Len == 0 || d.SSN == 0 || c.remoteKey == (key.Key{}) {
+	if seg.Has&wire.OptDSS == 0 || d.Flags&wire.DSSMap == 0 || d.SSN == 0 || c.remoteKey == (key.Key{}) {
+		return
+	}
+	c.adoptStart(f, d)
+	if d.Len == 0 {
 		return
 	}
 	at := f.offsetOf(d.SSN) + f.infiniteDelta
@@ -203,7 +212,10 @@ func (c *Conn) infiniteMapping(now mono.Time, f *flow, d *wire.DSS) {
 	delta := uint64(place) - f.offsetOf(d.SSN)
 	// The subflow's stream must be the connection's from here on, which it is
 	// only if nothing went another way.
-	if place < 0 || !c.onlyPath(f) || f.heldFrom()+delta != c.rcv.q.Next() {
+	f.noteLine(mapping{off: f.offsetOf(d.SSN), data: uint64(place)})
+	fits := f.heldFrom()+delta == c.rcv.q.Next() || f.fail.alone && int64(f.heldFrom()+delta) < int64(c.rcv.q.Next())
+	fresh := f.join != nil && f.offsetOf(d.SSN) == f.lead.in && !f.fail.alone
+	if place < 0 || !c.onlyPath(f) || !fits || fresh && !c.beginAlone(f) {
 		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMPTCP)
 		return
 	}
@@ -257,11 +269,13 @@ func (f *flow) infiniteAcked(acked uint64) {
 // 0."
 func (c *Conn) putInfinite(f *flow, seg *wire.Segment) {
 	i := &f.infinite
-	seg.Has |= wire.OptDSS
-	seg.DSS = wire.DSS{
-		Flags: wire.DSSMap | wire.DSSDSN8, DSN: uint64(c.snd.dsn(i.mapping.data)),
-		SSN: f.lead.ssn(i.mapping.off), HasChecksum: i.summed,
+	if seg.Has&wire.OptDSS == 0 {
+		seg.Has |= wire.OptDSS
+		seg.DSS = wire.DSS{}
 	}
+	d := &seg.DSS
+	d.Flags |= wire.DSSMap | wire.DSSDSN8
+	d.DSN, d.SSN, d.HasChecksum = uint64(c.snd.dsn(i.mapping.data)), f.lead.ssn(i.mapping.off), i.summed
 }
 
 // verified reports whether all of a mapping has arrived and its checksum

@@ -56,7 +56,11 @@ func (c *Conn) handleDataFin(now mono.Time, f *flow, place int64) {
 	}
 	c.rcv.fin, c.rcv.hasFin = uint64(place), true
 	c.rcv.finFirst = !c.snd.closed
-	f.tcp.RequestAck()
+	if c.snd.closed {
+		f.tcp.RequestAck()
+	} else {
+		f.tcp.OweAck(now)
+	}
 }
 
 // receive takes a run of a subflow's payload, in subflow order.
