@@ -68,6 +68,8 @@ func (s *Subflow) Snapshot() Snapshot {
 type Stats struct {
 	Snapshot
 	State         State
+	LastRTT       time.Duration // the latest measurement; 0 before the first
+	LastRTTAt     mono.Time     // when it was taken
 	RTO           time.Duration // backoff included
 	Backoff       int           // consecutive timeouts
 	DupThresh     int
@@ -121,6 +123,7 @@ func (s *Subflow) Stats() Stats {
 	}
 	return Stats{
 		Snapshot: s.Snapshot(), State: s.state,
+		LastRTT: s.rtt.last, LastRTTAt: s.rtt.lastAt,
 		RTO: s.rtt.timeout(), Backoff: s.rec.timeouts,
 		DupThresh: s.rec.dupThresh, PeerWindow: s.snd.wnd, ReceiveWindow: int(s.rcv.edge - s.rcv.nxt),
 		OutOfOrder: outOfOrder,
