@@ -230,7 +230,9 @@ func (c *Conn) handleOptions(now mono.Time, f *flow, seg *wire.Segment) {
 	}
 	if f.phase != phaseUp {
 		c.handshake(now, f, seg)
-		if c.mode != modeMPTCP || f.phase == phaseDead {
+		// Until a join is verified it may be anybody's, who has no say.
+		stranger := f.phase == phaseOpening && seg.Flags&wire.RST == 0
+		if c.mode != modeMPTCP || f.phase == phaseDead || stranger {
 			return
 		}
 	}
@@ -288,6 +290,7 @@ func (c *Conn) collect(now mono.Time, f *flow) {
 		return
 	}
 	c.flowAcked(f)
+	c.coverPinned(now)
 	c.watchIdle(now)
 	var d subflow.Data
 	for f.tcp.NextData(&d) {

@@ -61,6 +61,7 @@ type Event struct {
 	Reset         reason.Reset // MP_TCPRST code that came with a peer's reset
 	Transient     bool         // MP_TCPRST said that the path may be tried again
 	Fallback      reason.Fallback
+	Proven        bool // of EventFallback: MPTCP had worked in both directions
 	Limit         reason.Limit
 	TimeWait      *subflow.TimeWait // nil but for EventTimeWait
 	Group         []int             // ids of subflows
@@ -74,6 +75,7 @@ type pending struct {
 	reset     reason.Reset
 	fallback  reason.Fallback
 	transient bool
+	proven    bool
 	f         *flow             // nil = it is not about one
 	timeWait  *subflow.TimeWait // nil but for EventTimeWait
 	more      *Event            // nil = nothing but the above
@@ -88,7 +90,7 @@ func (p *pending) event() Event {
 		return *p.more
 	}
 	e := Event{
-		Kind: p.kind, Close: p.close, Reset: p.reset, Fallback: p.fallback, Transient: p.transient, TimeWait: p.timeWait,
+		Kind: p.kind, Close: p.close, Reset: p.reset, Fallback: p.fallback, Transient: p.transient, Proven: p.proven, TimeWait: p.timeWait,
 	}
 	if f := p.f; f != nil {
 		e.ID, e.Local, e.Remote, e.RemoteID = f.id, f.tcp.Local(), f.tcp.Remote(), f.remoteID

@@ -151,7 +151,7 @@ func (c *Conn) flushHeld(now mono.Time, f *flow) {
 	}
 	if f.stuck.until.Set() {
 		// The mapping came late, on a segment that may need no answer itself.
-		f.stuck.until = 0
+		f.stuck = stuck{}
 		f.tcp.RequestAck()
 	}
 	c.forgetMappings(f)
