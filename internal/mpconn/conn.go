@@ -85,7 +85,8 @@ type Conn struct {
 
 	lastMoved *moved // when timerShrink was set
 	events    []pending
-	stats     Stats
+	stats     Totals
+	oddities  *Oddities                  // of oddity, to be changed
 	placed    func(mono.Time, Placement) // nil = nobody wants to know
 }
 
@@ -153,7 +154,7 @@ func newConn(cfg *Config, active bool) *Conn {
 	c.rcv.adv = uint64(c.rcv.buffer.limit)
 	c.sched, c.flowSize = c.cfg.Scheduler(), cfg.FlowSize
 	c.group = c.cfg.Congestion()
-	c.addrs.signaling = &noSignaling
+	c.addrs.signaling, c.oddities = &noSignaling, &noOddities
 	if cfg.Plain {
 		c.mode, c.fallback = modePlain, cmp.Or(cfg.PlainWhy, reason.FallbackRequested)
 		c.snd.edge = noEdge

@@ -194,7 +194,7 @@ func (c *Conn) flowEvent(now mono.Time, f *flow, e subflow.Event) {
 		c.flowTimeout(now, f)
 	case subflow.EventRecovered:
 		if f.stale {
-			c.stats.Recovered++
+			c.oddity().Recovered++
 		}
 		f.stale = false
 		if f.silence != (silence{}) {

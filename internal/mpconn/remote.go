@@ -53,7 +53,7 @@ func (c *Conn) handleAddAddr(now mono.Time, f *flow, o *wire.AddAddr) {
 		// Without an echo the peer repeats it, which is of use when it came
 		// too early.
 		c.drop(why)
-		c.stats.AddrsRefused++
+		c.oddity().AddrsRefused++
 		return
 	}
 	if len(c.addrs.echoes) < maxEchoes {
@@ -61,7 +61,7 @@ func (c *Conn) handleAddAddr(now mono.Time, f *flow, o *wire.AddAddr) {
 		e.opt.Echo = true
 		c.addrs.echoes = append(c.addrs.echoes, e)
 	} else {
-		c.stats.EchoesDropped++
+		c.oddity().EchoesDropped++
 	}
 }
 
