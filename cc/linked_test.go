@@ -65,7 +65,7 @@ func TestCoupledIncrease(t *testing.T) {
 		{"lia-exact", two, []float64{20. / 900, 20. / 900}},
 		{"ewtcp", []path{{10, .1}, {10, .1}}, []float64{.025, .025}},
 		{"coupled", []path{{4, .1}, {16, .02}}, []float64{.05, .05}},
-		{"semicoupled", []path{{4, .1}, {16, .02}}, []float64{.05, .05}},
+		{"semicoupled", []path{{4, .1}, {16, .02}}, []float64{.025, .025}}, // 1/n of 1/w_total
 		{"balia", two, []float64{.02, 20. / 900}},
 		{"mdtcp", []path{{10, .0002}, {30, .0002}}, []float64{.025, .025}},
 		// sum w*Tmin/T = 10 + 30/2; the second is capped by its own window.
@@ -161,14 +161,14 @@ func TestCoupledStaysSmall(t *testing.T) {
 
 // The aggressiveness of SEMICOUPLED is a parameter.
 func TestSemiCoupledA(t *testing.T) {
-	g := cc.SemiCoupled{A: .5}.Group()
+	g := cc.SemiCoupled{A: 1}.Group()
 	paths := []path{{4, .1}, {16, .1}}
 	cs := []cc.Controller{g.Add(avoiding(4)), g.Add(avoiding(16))}
 	for i, c := range cs {
 		c.OnAck(paths[i].sample(0))
 	}
 	cs[0].OnAck(paths[0].sample(mss))
-	near(t, 4.025, segments(cs[0]), "half of 1/20")
+	near(t, 4.05, segments(cs[0]), "1/w_total")
 }
 
 // Section 2.3 of Wischik et al. (NSDI 2011) takes the least over all sets of
