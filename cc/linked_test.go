@@ -393,6 +393,54 @@ func settle(c cc.Controller, p path, share float64) {
 	}
 }
 
+// What grows by one segment a round trip in all where queues mark grows by LIA
+// from a loss to the next mark: at windows of 10 and 20 and RTTs of 0.1 and 0.2 s
+// by 1/40 of a segment an ACK, or 1/4 a round trip, instead of 1/20 and 1/2. A
+// spurious loss changes nothing.
+func TestGrowthAfterLoss(t *testing.T) {
+	for _, name := range []string{"mdtcp", "mptcpd", "xmp"} {
+		paths, round := []path{{20, .1}, {20, .2}}, uint64(0)
+		grow := func(c cc.Controller) float64 {
+			before := segments(c)
+			s := path{before, .1}.sample(mss)
+			s.Round = round
+			c.OnAck(s)
+			if name == "xmp" { // at the end of a round trip
+				round++
+				s.Round = round
+				c.OnAck(s)
+			}
+			return segments(c) - before
+		}
+		const acks = 10 // of a round trip
+		times := 1.0
+		if name == "xmp" {
+			times = acks
+		}
+		cs := coupled(t, name, paths)
+		cs[0].OnLoss(cc.LossFast, flight(20))
+		near(t, times/40, grow(cs[0]), name+" after a loss")
+
+		before := segments(cs[0])
+		cs[0].OnLoss(cc.LossECN, flight(before))
+		w := segments(cs[0])
+		want := 1 / (w + 10)
+		if name == "xmp" {
+			want *= w
+		}
+		near(t, want, grow(cs[0]), name+" after a mark")
+
+		cs = coupled(t, name, paths)
+		cs[0].OnLoss(cc.LossFast, flight(20))
+		cs[0].Undo()
+		want = 1. / 30
+		if name == "xmp" {
+			want *= 20
+		}
+		near(t, want, grow(cs[0]), name+" after a spurious loss")
+	}
+}
+
 // However many subflows there are, marks leave two segments: a single one would
 // wait for the peer's delayed ACK.
 func TestMPTCPDFloor(t *testing.T) {

@@ -9,7 +9,8 @@ package cc
 // no equation. Here it is MDTCP whose growth leans towards the paths that are
 // marked less, at a sum that stays the same; decrease is DCTCP's. On a path
 // without ECN growth is LIA's and the share of lost bytes stands for that of
-// marked ones.
+// marked ones. Growth is LIA's, too, from a loss to the next mark: the queue drops
+// what it should mark, and MDTCP's growth is too much for losses.
 //
 // The group also finds out which subflows share a bottleneck, for the path
 // manager of the same name, which closes all but one of them.
@@ -167,7 +168,7 @@ type mptcpd struct{ cutAlone }
 const mptcpdLean = 0.5
 
 func (mptcpd) gain(v *shared, m *member) float64 {
-	if !m.ecn {
+	if !m.ecn || m.drops {
 		return lia{}.gain(v, m)
 	}
 	mean := v.sum(func(m *member) float64 { return m.window * m.share }) / v.total()
