@@ -57,8 +57,7 @@ func (c *Conn) awaitRead(p []byte, take func(mono.Time) int) (int, error) {
 		// one that has the question in its caches.
 		brief := !c.asked
 		c.asked = false
-		if c.core.Held() && err == nil {
-			c.core.AwaitInput(c.stack.now())
+		if err == nil && c.core.AwaitInput(c.stack.now()) {
 			c.unlock()
 		} else {
 			c.leave()

@@ -108,6 +108,7 @@ func (c *Conn) Announce(_ mono.Time, ap netip.AddrPort) bool {
 		}
 	}
 	if !ok || len(c.addrs.announce) >= maxLocals {
+		c.stats.AnnouncesDropped++
 		return false
 	}
 	c.addrs.announce = append(c.addrs.announce, a)

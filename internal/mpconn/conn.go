@@ -41,6 +41,7 @@ type Conn struct {
 	joinable  bool // MPTCP was proven in both directions: joins allowed
 	added     bool // a further subflow has come up: no fallback for lost options
 	checksum  bool // DSS checksums are in use
+	single    bool // the only subflow was closed by a RST with MP_FAIL
 	held      bool // the SYN waits for data that could go along with it
 	over      bool // EventClosed was emitted
 	err       reason.Close
@@ -229,7 +230,9 @@ func (c *Conn) handleOptions(now mono.Time, f *flow, seg *wire.Segment) {
 	}
 	if f.phase != phaseUp {
 		c.handshake(now, f, seg)
-		if c.mode != modeMPTCP || f.phase == phaseDead {
+		// Until a join is verified it may be anybody's, who has no say.
+		stranger := f.phase == phaseOpening && seg.Flags&wire.RST == 0
+		if c.mode != modeMPTCP || f.phase == phaseDead || stranger {
 			return
 		}
 	}
@@ -247,6 +250,9 @@ func (c *Conn) handleOptions(now mono.Time, f *flow, seg *wire.Segment) {
 		c.handleDSS(now, f, seg)
 	}
 	if seg.Flags&wire.SYN == 0 {
+		if c.single && f.phase == phaseUp {
+			c.placeAlone(now, f) // after the DATA_ACK
+		}
 		c.checkProof(now, f, seg)
 	}
 }
@@ -284,6 +290,7 @@ func (c *Conn) collect(now mono.Time, f *flow) {
 		return
 	}
 	c.flowAcked(f)
+	c.coverPinned(now)
 	c.watchIdle(now)
 	var d subflow.Data
 	for f.tcp.NextData(&d) {

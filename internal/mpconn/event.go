@@ -61,6 +61,7 @@ type Event struct {
 	Reset         reason.Reset // MP_TCPRST code that came with a peer's reset
 	Transient     bool         // MP_TCPRST said that the path may be tried again
 	Fallback      reason.Fallback
+	Proven        bool // of EventFallback: MPTCP had worked in both directions
 	Limit         reason.Limit
 	TimeWait      *subflow.TimeWait // nil but for EventTimeWait
 	Group         []int             // ids of subflows

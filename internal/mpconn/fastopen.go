@@ -49,12 +49,19 @@ func (c *Conn) Held() bool { return c.held }
 // Connect has a SYN that is held leave without data.
 func (c *Conn) Connect() { c.held = false }
 
-// AwaitInput has a SYN that is held leave soon, whether anything is written or
-// not: it may be for the peer to speak first.
-func (c *Conn) AwaitInput(now mono.Time) {
-	if c.held && !c.timers.At(timerHold).Set() {
+// AwaitInput says that the user waits for input. A SYN that is held leaves soon
+// then, whether anything is written or not: it may be for the peer to speak first.
+// ACKs that were to go along with an answer leave at once. It reports whether that
+// changes anything.
+func (c *Conn) AwaitInput(now mono.Time) bool {
+	any := c.held && !c.timers.At(timerHold).Set()
+	if any {
 		c.timers.Set(timerHold, now.Add(holdGrace))
 	}
+	for _, f := range c.flows {
+		any = f.tcp.AwaitInput() || any
+	}
+	return any
 }
 
 // FastOpened says what became of the fast open.

@@ -154,6 +154,57 @@ func fallbackMeetsJoin(t *testing.T, total int, strip, join time.Duration) {
 	})
 }
 
+// What both sides do when options stop passing, in one direction or both, after
+// a byte was exchanged one way or both ways, depends on what each has sent and
+// what of it was DATA_ACKed: one may fall back while the other does not. Whatever
+// comes of it, no wrong byte is read: all arrive, or both sides end. Guards:
+// timeoutOfBare, and what fallBack asks of the streams to be in line.
+func TestOptionsVanishInEveryState(t *testing.T) {
+	for _, first := range [][2]int{{1, 0}, {0, 1}, {1, 1}, {3000, 0}, {0, 3000}} {
+		for _, total := range [][2]int{{0, 1000}, {1000, 0}, {1000, 1000}, {1000, 30_000}, {30_000, 1000}, {30_000, 30_000}} {
+			for _, dir := range []string{"both", "from a", "from b"} {
+				for _, gap := range []int{0, 1, 2} {
+					t.Run(fmt.Sprint(first, total, dir, gap), func(t *testing.T) {
+						optionsVanish(t, first, total, dir, time.Duration(gap)*15*time.Millisecond)
+					})
+				}
+			}
+		}
+	}
+}
+
+// optionsVanish exchanges the first bytes, then strips options and has both sides
+// write the rest, b after a gap.
+func optionsVanish(t *testing.T, first, total [2]int, dir string, gap time.Duration) {
+	l := newLab(t, 3, 1)
+	l.connect()
+	l.a.write(first[0])
+	l.b.write(first[1])
+	l.run("first", time.Second, func() bool {
+		l.a.readAll()
+		l.b.readAll()
+		return l.b.read == first[0] && l.a.read == first[1]
+	})
+	l.idle(100 * time.Millisecond)
+	l.paths[0].box = func(from *end, seg *wire.Segment) bool {
+		if seg.Flags&wire.RST == 0 && (dir == "both" || dir == "from "+from.name) {
+			seg.Has &^= wire.OptMPTCP
+		}
+		return true
+	}
+	l.a.write(total[0])
+	l.idle(gap)
+	l.b.write(total[1])
+	l.run("end", 20*time.Minute, func() bool {
+		l.a.readAll()
+		l.b.readAll()
+		if l.a.conn.Closed() || l.b.conn.Closed() {
+			return l.a.conn.Closed() && l.b.conn.Closed()
+		}
+		return l.b.read == first[0]+total[0] && l.a.read == first[1]+total[1]
+	})
+}
+
 // strip makes a box take the DSS from what an end sends on a path.
 func (l *lab) strip(path int, from *end) {
 	l.paths[path].box = func(e *end, seg *wire.Segment) bool {

@@ -56,7 +56,11 @@ func (c *Conn) handleDataFin(now mono.Time, f *flow, place int64) {
 	}
 	c.rcv.fin, c.rcv.hasFin = uint64(place), true
 	c.rcv.finFirst = !c.snd.closed
-	f.tcp.RequestAck()
+	if c.snd.closed {
+		f.tcp.RequestAck()
+	} else {
+		f.tcp.OweAck(now)
+	}
 }
 
 // receive takes a run of a subflow's payload, in subflow order.
@@ -147,7 +151,7 @@ func (c *Conn) flushHeld(now mono.Time, f *flow) {
 	}
 	if f.stuck.until.Set() {
 		// The mapping came late, on a segment that may need no answer itself.
-		f.stuck.until = 0
+		f.stuck = stuck{}
 		f.tcp.RequestAck()
 	}
 	c.forgetMappings(f)

@@ -37,7 +37,9 @@ type Oddities struct {
 	Recovered        uint64 // and then did
 	AddrsRefused     uint64 // valid announcements of addresses that were not taken
 	FallbacksFailed  uint64 // signs of a path without MPTCP when it was too late to fall back
-	ChecksumResets   uint64 // subflows reset for that
+	ChecksumResets   uint64 // subflows reset for a checksum that did not hold
+	WindowProbes     uint64 // questions whether the window is still closed
+	AnnouncesDropped uint64 // addresses not announced because no id was left
 }
 
 // clone returns a copy that the connection does not change.

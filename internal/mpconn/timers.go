@@ -54,7 +54,11 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 	c.snd.idle = false
 	for _, f := range c.flows {
 		if f.tcp.Deadline().Reached(now) {
+			before := f.tcp.WindowProbes()
 			f.tcp.HandleTimeout(now)
+			if c.mode == modeMPTCP {
+				c.stats.WindowProbes += f.tcp.WindowProbes() - before
+			}
 		}
 		if f.stuck.until.Reached(now) {
 			c.unmappedTooLong(now, f)

@@ -81,7 +81,11 @@ type Knobs struct {
 	ChallengeACKs int
 
 	DelayedACK time.Duration // 0 = 40 ms; negative = acknowledge at once
-	KeepAlive  KeepAlive
+	// PutOff lets the ACK of a FIN, and of the first segments too if they are all
+	// that the peer has to say, wait for the user's answer. Whoever sets it calls
+	// AwaitInput when the user waits for more.
+	PutOff    bool
+	KeepAlive KeepAlive
 	// FinWait2 bounds how long a subflow whose FIN is acknowledged waits for
 	// the peer's FIN without receiving data; 0 = 60 s.
 	FinWait2 time.Duration

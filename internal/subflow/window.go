@@ -216,6 +216,7 @@ func (s *Subflow) onPersist(now mono.Time) {
 	if s.snd.blocked || s.snd.wnd == 0 {
 		s.alive.unanswered++
 		s.alive.probe = true
+		s.count.trouble().windowProbes++
 	}
 	s.snd.refused = false // Room tells again
 	s.setPersist(now)
