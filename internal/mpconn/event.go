@@ -35,7 +35,8 @@ const (
 	// EventAddrRefreshed: the peer announced Remote under RemoteID again, and no
 	// subflow leads there: a join that failed may be tried once more.
 	EventAddrRefreshed
-	// EventAddrWithdrawn: the peer withdrew RemoteID.
+	// EventAddrWithdrawn: the peer withdrew RemoteID, which was Remote, known with
+	// its port from an announcement or a subflow.
 	EventAddrWithdrawn
 	// EventSharedBottleneck: the congestion control found that the subflows of
 	// Group share a bottleneck. What it said before does not hold any more; an
@@ -62,6 +63,7 @@ type Event struct {
 	Transient     bool         // MP_TCPRST said that the path may be tried again
 	Fallback      reason.Fallback
 	Proven        bool // of EventFallback: MPTCP had worked in both directions
+	Backup        bool // of EventPriority
 	Limit         reason.Limit
 	TimeWait      *subflow.TimeWait // nil but for EventTimeWait
 	Group         []int             // ids of subflows
@@ -76,6 +78,7 @@ type pending struct {
 	fallback  reason.Fallback
 	transient bool
 	proven    bool
+	backup    bool
 	f         *flow             // nil = it is not about one
 	timeWait  *subflow.TimeWait // nil but for EventTimeWait
 	more      *Event            // nil = nothing but the above
@@ -90,7 +93,7 @@ func (p *pending) event() Event {
 		return *p.more
 	}
 	e := Event{
-		Kind: p.kind, Close: p.close, Reset: p.reset, Fallback: p.fallback, Transient: p.transient, Proven: p.proven, TimeWait: p.timeWait,
+		Kind: p.kind, Close: p.close, Reset: p.reset, Fallback: p.fallback, Transient: p.transient, Proven: p.proven, Backup: p.backup, TimeWait: p.timeWait,
 	}
 	if f := p.f; f != nil {
 		e.ID, e.Local, e.Remote, e.RemoteID = f.id, f.tcp.Local(), f.tcp.Remote(), f.remoteID

@@ -145,24 +145,24 @@ func (c *Conn) joinedFrom(id uint8) bool {
 // silently ignore the request."
 func (c *Conn) handleRemoveAddr(now mono.Time, o *wire.RemoveAddr) {
 	for _, id := range o.IDs[:min(int(o.N), len(o.IDs))] {
-		known := false
+		var known netip.AddrPort
 		c.addrs.remotes = slices.DeleteFunc(c.addrs.remotes, func(r remoteAddr) bool {
 			if r.id != id {
 				return false
 			}
-			known = true
+			known = r.addr
 			c.addrs.remove(r.addr.Addr())
 			return true
 		})
 		for _, f := range c.flows {
 			if f.remoteID == id && f.failed == reason.CloseNone {
-				known = true
-				c.addrs.remove(f.tcp.Remote().Addr())
+				known = f.tcp.Remote()
+				c.addrs.remove(known.Addr())
 				c.probeFlow(now, f)
 			}
 		}
-		if known {
-			c.emitMore(Event{Kind: EventAddrWithdrawn, RemoteID: id})
+		if known.IsValid() {
+			c.emitMore(Event{Kind: EventAddrWithdrawn, Remote: known, RemoteID: id})
 		}
 	}
 }
