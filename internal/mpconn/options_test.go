@@ -74,7 +74,8 @@ func TestOptionsVanishOnFirstSubflowAfterJoin(t *testing.T) {
 // were, "the subflow SHOULD be treated as broken and closed with a RST", since
 // what came without a mapping cannot be delivered: it may have been something
 // else that was to be sent again. No byte is read, the RST says why, and nothing
-// hangs. Guard: unmapped, which neither drops the bytes nor guesses.
+// hangs. Guards: unmapped, which neither drops the bytes nor guesses, and the end of
+// the wait for a mapping.
 func TestOptionsVanishAfterFirstData(t *testing.T) {
 	for _, forward := range []bool{true, false} {
 		t.Run(fmt.Sprint(forward), func(t *testing.T) {
@@ -371,6 +372,72 @@ func TestSkippedBytesForbidFallback(t *testing.T) {
 		require.Equal(t, reason.FallbackNone, e.conn.Fallback(), e.name)
 	}
 	require.False(t, l.b.conn.Closed())
+}
+
+// RFC 8684, Section 3.7: on a joined subflow the first ACK of data without a
+// DATA_ACK means a RST, also where no other subflow is left; once there are
+// several, the first is treated alike. Guards: what checkProof asks where it must
+// not fall back, one each.
+func TestNoDataAckOnceSubflowsWereAdded(t *testing.T) {
+	for _, path := range []int{0, 1} {
+		l := newLab(t, 1, 2)
+		l.connect()
+		l.b.write(1) // so that nothing of a's is DATA_ACKed on the first subflow
+		l.run("first", time.Second, func() bool { l.a.readAll(); return l.a.read == 1 && l.a.conn.Joinable() && l.b.conn.Joinable() })
+		l.join(1)
+		l.run("join", time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 && l.b.count(EventSubflowUp) == 2 })
+		if path == 1 {
+			for _, e := range []*end{l.a, l.b} {
+				e.conn.FailSubflow(l.now, 0)
+				e.pump()
+			}
+		}
+		l.paths[path].box = func(from *end, seg *wire.Segment) bool {
+			if from == l.b {
+				seg.Has &^= wire.OptMPTCP
+			}
+			return true
+		}
+		l.a.write(30_000)
+		l.run("reset", time.Second, func() bool { return len(l.a.resets(path)) > 0 })
+		require.Equal(t, reason.ResetMiddlebox, l.a.resets(path)[0].TCPRst.Reason)
+		require.EqualValues(t, 1, l.a.conn.Info().Stats.FallbacksFailed)
+		require.Equal(t, reason.FallbackNone, l.a.conn.Fallback())
+	}
+}
+
+// A window of bytes without a mapping is too much, sooner than the wait for one
+// ends. Guards: the bound in unmapped; here and in TestOptionsVanishAfterFirstData
+// the wait.
+func TestUnmappedDataIsBounded(t *testing.T) {
+	l := proven(t, 1)
+	l.strip(0, l.a)
+	start := l.now
+	l.a.write(200_000)
+	l.run("reset", time.Minute, func() bool { return len(l.b.resets(0)) > 0 })
+	require.Less(t, l.now.Sub(start), unmappedTimeout/2)
+	require.Equal(t, reason.ResetMiddlebox, l.b.resets(0)[0].TCPRst.Reason)
+	require.EqualValues(t, 1, l.b.conn.Info().Stats.FallbacksFailed)
+}
+
+// A peer that falls back by an infinite mapping is not followed where what we
+// sent is not our stream in order: the connection ends. Guard: fallBack asks
+// sendsInLine.
+func TestInfiniteMappingOutOfLine(t *testing.T) {
+	l := joined(t, 4)
+	l.paths[1].down = true
+	l.a.write(60_000)
+	l.idle(60 * time.Millisecond)
+	for _, e := range []*end{l.a, l.b} {
+		e.conn.FailSubflow(l.now, 1)
+	}
+	l.forge(l.a, func(seg *wire.Segment) {
+		seg.Has |= wire.OptDSS
+		seg.DSS = wire.DSS{Flags: wire.DSSMap | wire.DSSDSN8, DSN: l.b.conn.Info().NextDSN, SSN: l.b.relSSN()}
+	})
+	require.Equal(t, reason.FallbackNone, l.a.conn.Fallback())
+	require.EqualValues(t, 1, l.a.conn.Info().Stats.FallbacksFailed)
+	require.Len(t, l.a.resets(0), 1)
 }
 
 // strip makes a box take the DSS from what an end sends on a path.
