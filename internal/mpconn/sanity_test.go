@@ -119,7 +119,8 @@ func TestDataFinMoves(t *testing.T) {
 }
 
 // RFC 8684, Section 3.3.1: numbers of 4 bytes across the wrap of the low half,
-// with late segments of before the wrap after it.
+// with late segments of before the wrap after it. Guard: seq.Expand, which takes
+// the nearest of the candidates.
 func TestShortNumbersWrap(t *testing.T) {
 	for _, loss := range []float64{0, 0.03} {
 		l := newLab(t, 7, 2)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/wire"
+	"github.com/gomptcp/gomptcp/scheduler"
 )
 
 func TestTransferOneSubflow(t *testing.T) {
@@ -113,6 +114,7 @@ func TestDataLevelRetransmission(t *testing.T) {
 
 func dataLevelRetransmission(t *testing.T, bare bool) {
 	l := joined(t, 4)
+	l.a.conn.SetScheduler(scheduler.RoundRobin(1)) // which sends nothing again by itself
 	l.paths[0].box = func(from *end, seg *wire.Segment) bool {
 		if from == l.b && bare {
 			seg.Has &^= wire.OptMPTCP
