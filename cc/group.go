@@ -25,6 +25,9 @@ type member struct {
 	share float64 // of the bytes that met congestion, 0 to 1
 	ecn   bool    // share is that of marks
 
+	drops    bool // the last signal was a loss: the queue drops what it does not mark
+	dropping bool // what drops was before it
+
 	since, between float64 // bytes acknowledged since the last loss, and between it and the one before
 }
 
@@ -119,10 +122,12 @@ func (m *member) resize(s *Sample, w *window) {
 // lost notes a congestion signal.
 func (m *member) lost(l Loss, w *window) {
 	m.window, m.failed = w.cwnd, l == LossTimeout
+	m.dropping, m.drops = m.drops, l != LossECN
 	m.between, m.since = m.since, 0
 }
 
 // restored notes that a signal was undone.
 func (m *member) restored(w *window) {
 	m.window, m.failed = w.cwnd, w.timedOut
+	m.drops = m.dropping
 }
