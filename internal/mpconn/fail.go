@@ -56,7 +56,7 @@ func (c *Conn) failByReset(now mono.Time, f *flow) {
 	fail := &f.inTrouble().fail
 	fail.onReset, fail.waiting, fail.due, fail.retry = true, false, false, 0
 	if fail.noticed {
-		c.stats.ChecksumResets++
+		c.oddity().ChecksumResets++
 	}
 	c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
 }

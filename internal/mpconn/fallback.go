@@ -28,7 +28,7 @@ func (c *Conn) startPlain(why reason.Fallback) {
 		}
 	}
 	c.snd.reinject.Clear()
-	c.emit(Event{Kind: EventFallback, Fallback: why, Proven: proven})
+	c.emit(pending{kind: EventFallback, fallback: why, proven: proven})
 }
 
 // fallBack makes an MPTCP connection plain TCP: from here on the subflow's
@@ -48,14 +48,14 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 	}
 	if c.cfg.RequireMPTCP {
 		c.fallback = why
-		c.emit(Event{Kind: EventFallback, Fallback: why})
+		c.emit(pending{kind: EventFallback, fallback: why})
 		c.abort(now, reason.CloseLocalReset)
 		return
 	}
 	if !inLine {
 		// What the subflow carries is not the stream in order: going on would
 		// deliver wrong bytes.
-		c.stats.FallbacksFailed++
+		c.oddity().FallbacksFailed++
 		c.abort(now, reason.CloseLocalReset)
 		return
 	}
@@ -166,7 +166,7 @@ const leastRTO = 200 * time.Millisecond
 // giveUpBare resets a subflow that loses options when it is too late to fall
 // back.
 func (c *Conn) giveUpBare(now mono.Time, f *flow) {
-	c.stats.FallbacksFailed++
+	c.oddity().FallbacksFailed++
 	c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
 }
 

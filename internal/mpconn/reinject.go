@@ -63,7 +63,7 @@ func (c *Conn) flowTimeout(now mono.Time, f *flow) {
 	first := !f.stale
 	f.stale = true
 	if first {
-		c.stats.Stale++
+		c.oddity().Stale++
 	}
 	if c.mode == modeMPTCP {
 		f.inTrouble().silence.begin(now)

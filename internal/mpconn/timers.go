@@ -16,10 +16,9 @@ const (
 	timerSchedule                    // the scheduler asked to be asked again
 	timerFastClose                   // an MP_FASTCLOSE is unanswered
 	timerSignal                      // an option that waits may be sent
-	timerHold                        // a SYN that is held has waited for data long enough
+	timerFastOpen                    // a SYN that is held has waited for data long enough, or, after it, nothing shows that the third ACK has arrived
 	timerRepeat                      // an option may not have arrived
 	timerShrink                      // buffers that grew may be idle
-	timerProof                       // nothing shows that the third ACK has arrived
 )
 
 type timerTable = timer.Table[timerKind]
@@ -54,7 +53,7 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 			before := f.tcp.WindowProbes()
 			f.tcp.HandleTimeout(now)
 			if c.mode == modeMPTCP {
-				c.stats.WindowProbes += f.tcp.WindowProbes() - before
+				c.oddity().WindowProbes += f.tcp.WindowProbes() - before
 			}
 		}
 		if f.stuck.until().Reached(now) {
@@ -81,12 +80,14 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 			c.closeTimeout(now)
 		case timerFastClose:
 			c.fastCloseTimeout(now)
-		case timerHold:
-			c.held = false
 		case timerShrink:
 			c.shrinkIdle(now)
-		case timerProof:
-			c.askProof(now)
+		case timerFastOpen:
+			if c.held {
+				c.held = false
+			} else {
+				c.askProof(now)
+			}
 		case timerRepeat:
 			c.repeatSignals(now)
 		case timerSchedule, timerSignal:
