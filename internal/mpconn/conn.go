@@ -199,7 +199,7 @@ func Accept(now mono.Time, cfg *Config, syn *wire.Segment) *Conn {
 // HandleSegment takes a segment that arrived on subflow id.
 func (c *Conn) HandleSegment(now mono.Time, id int, seg *wire.Segment) {
 	f := c.flow(id)
-	if f == nil || c.over {
+	if f == nil {
 		c.drop(reason.DropNoConn)
 		return
 	}

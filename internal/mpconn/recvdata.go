@@ -45,7 +45,7 @@ func (c *Conn) handleDataFin(now mono.Time, f *flow, place int64) {
 		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMPTCP)
 		return
 	}
-	if place < 0 || c.rcv.hasFin {
+	if c.rcv.hasFin {
 		// A repeated one asks for the DATA_ACK again.
 		f.tcp.RequestAck()
 		return
@@ -149,7 +149,7 @@ func (c *Conn) flushHeld(now mono.Time, f *flow) {
 			f.held = nil
 		}
 	}
-	if f.stuck.until.Set() {
+	if f.stuck.since.Set() {
 		// The mapping came late, on a segment that may need no answer itself.
 		f.stuck = stuck{}
 		f.tcp.RequestAck()

@@ -177,7 +177,7 @@ func (c *Conn) dataTimeout(now mono.Time) {
 // would take for new bytes, it is still possible to follow it, but not while a
 // join may have come up at the peer.
 func (c *Conn) timeoutOfBare(now mono.Time, f *flow) {
-	if c.mayFallBack(f) || f.stuck.since.Set() {
+	if c.mayFallBack(f) {
 		c.followBare(now, f)
 		return
 	}

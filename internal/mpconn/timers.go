@@ -38,7 +38,7 @@ func (c *Conn) Deadline() mono.Time {
 // deadline returns the earliest of a flow's own deadlines.
 func (f *flow) deadline() mono.Time {
 	d := mono.Earliest(f.tcp.Deadline(), mono.Earliest(f.fail.retry, f.probe.due))
-	d = mono.Earliest(mono.Earliest(d, f.stuck.until), f.silence.due)
+	d = mono.Earliest(mono.Earliest(d, f.stuck.until()), f.silence.due)
 	if f.join != nil {
 		d = mono.Earliest(d, f.join.retry)
 	}
@@ -47,9 +47,6 @@ func (f *flow) deadline() mono.Time {
 
 // HandleTimeout acts on every deadline that has come.
 func (c *Conn) HandleTimeout(now mono.Time) {
-	if c.over {
-		return
-	}
 	c.snd.idle = false
 	for _, f := range c.flows {
 		if f.tcp.Deadline().Reached(now) {
@@ -59,7 +56,7 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 				c.oddity().WindowProbes += f.tcp.WindowProbes() - before
 			}
 		}
-		if f.stuck.until.Reached(now) {
+		if f.stuck.until().Reached(now) {
 			c.unmappedTooLong(now, f)
 		}
 	}
