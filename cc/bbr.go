@@ -63,7 +63,7 @@ type bbr struct {
 	prior   float64 // bytes, the last good window
 	pacing  float64 // bytes/s; 0 before the first RTT
 	state   bbrState
-	cruise  float64 // pacing gain of the state bbrCruise; 1 unless coupled
+	cruise  float64 // pacing gain of the state bbrCruise, and part of bbrDown's; 1 unless coupled
 
 	rounds  bbrRounds
 	model   bbrModel
@@ -175,7 +175,7 @@ func (b *bbr) gains() (pacing, cwnd float64) {
 	case bbrDrain:
 		return bbrDrainGain, bbrCwndGain
 	case bbrDown:
-		return bbrDownGain, bbrCwndGain
+		return bbrDownGain * b.cruise, bbrCwndGain
 	case bbrUp:
 		return bbrUpGain, bbrUpCwndGain
 	case bbrCruise:
@@ -196,7 +196,7 @@ func (b *bbr) setPacing(s *Sample) {
 		gain = 1
 	}
 	rate := gain * b.model.bw * bbrMargin
-	if b.cruise < 1 && b.state == bbrCruise && b.rtt.min > 0 {
+	if b.cruise < 1 && (b.state == bbrDown || b.state == bbrCruise) && b.rtt.min > 0 {
 		rate = max(rate, bbrMinPipe*b.mss/b.rtt.min.Seconds())
 	}
 	if b.full.reached && rate > 0 || rate > b.pacing {

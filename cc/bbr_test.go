@@ -2,6 +2,7 @@ package cc_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ type pipe struct {
 	rtt    time.Duration
 	buffer float64 // bytes
 	loss   float64 // share lost, evenly spread
+	marked bool    // what is delivered now
 
 	now        time.Duration
 	queue      float64
@@ -56,6 +58,9 @@ func (p *pipe) step() {
 		InFlight: int(flight), DeliveryRate: rate, CwndLimited: st.PacingRate == 0 || st.Cwnd < st.PacingRate*rtt.Seconds(),
 		Round: p.round, SentInFlight: int(flight), GotSince: int(rate * rtt.Seconds()),
 		LostSince: int(lost / tick.Seconds() * rtt.Seconds()),
+	}
+	if p.marked {
+		s.Marked = s.Delivered
 	}
 	if p.lost >= mss {
 		p.lost -= mss
@@ -173,19 +178,48 @@ func TestCoupledBBRGains(t *testing.T) {
 	require.Equal(t, []float64{0, 0, 0, 0}, cc.CruiseGains(8, 1, 1, 1, 1))
 }
 
+// together runs pipes of one group for a while in lockstep. If they share a
+// bottleneck the same round trips of each are marked, which BBR ignores but for
+// finding that out; otherwise each has marks of its own.
+func together(pipes []*pipe, share bool, d time.Duration, look func(*pipe)) {
+	for range d / tick {
+		for i, p := range pipes {
+			seed := uint64(p.now / p.rtt)
+			if !share {
+				seed += uint64(i) << 32
+			}
+			p.marked = rand.New(rand.NewPCG(seed, 1)).IntN(2) == 1
+			p.step()
+			look(p)
+		}
+	}
+}
+
+// Two that share a bottleneck have half of what they would have there each; two
+// that don't have it all.
+func TestCoupledBBRCouplesWhatShares(t *testing.T) {
+	for _, share := range []bool{true, false} {
+		g := group(t, "coupled-bbr")
+		pipes := []*pipe{newPipe(g.Add(cc.Params{MSS: mss}), 0), newPipe(g.Add(cc.Params{MSS: mss}), 0)}
+		together(pipes, share, 30*time.Second, func(*pipe) {})
+		for _, p := range pipes {
+			if share {
+				require.InDelta(t, .5, p.mean(20_000), .1)
+			} else {
+				require.Greater(t, p.mean(20_000), .9)
+			}
+		}
+	}
+}
+
 // A gain of nothing still leaves four segments a round trip.
 func TestCoupledBBRKeepsProbing(t *testing.T) {
-	g := group(t, "coupled-bbr")
+	g := cc.CoupledBBR{Phases: 8}.Group()
 	pipes := make([]*pipe, 4)
 	for i := range pipes {
 		pipes[i] = newPipe(g.Add(cc.Params{MSS: mss}), 0)
 	}
 	least := math.Inf(1)
-	for range 5 * time.Second / tick {
-		for _, p := range pipes {
-			p.step()
-			least = min(least, p.c.State().PacingRate)
-		}
-	}
+	together(pipes, true, 5*time.Second, func(p *pipe) { least = min(least, p.c.State().PacingRate) })
 	near(t, 4*mss/.02, least, "four segments in 20 ms")
 }

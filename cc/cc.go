@@ -108,6 +108,8 @@ type Estate struct {
 	Window float64 // bytes
 	Places int     // of subflows, one at least
 	Slow   int     // how many of them are in slow start
+
+	debtors []*debt // who still leave what they have in flight
 }
 
 // Factory makes the group of a new connection.

@@ -24,16 +24,14 @@ func (coupled) floors(*shared) floors { return floors{mark: 1, loss: 1} }
 // increases of A/w_total in segments, and Reno's decrease. Paths get traffic
 // in inverse proportion to their loss rates, so that all are probed.
 type SemiCoupled struct {
-	// A is the aggressiveness; 0 means 1. Over n equal paths the windows
-	// together are sqrt(A*n) times that of one TCP.
+	// A is the aggressiveness. Over n equal paths the windows together are
+	// sqrt(A*n) times that of one TCP, so 0 means 1/n, by which they take what
+	// one TCP would if they share a bottleneck.
 	A float64
 }
 
 // Group is a Factory.
 func (c SemiCoupled) Group() Group {
-	if c.A <= 0 {
-		c.A = 1
-	}
 	return &linkedGroup{rule: semicoupled{a: c.A}, base: renoBase}
 }
 
@@ -43,5 +41,9 @@ type semicoupled struct {
 }
 
 func (c semicoupled) gain(v *shared, m *member) float64 {
-	return m.mss * min(c.a/v.total(), 1/m.window)
+	a := c.a
+	if a <= 0 {
+		a = 1 / float64(v.active())
+	}
+	return m.mss * min(a/v.total(), 1/m.window)
 }

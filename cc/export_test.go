@@ -8,10 +8,11 @@ func CruiseGains(phases int, bandwidths ...float64) []float64 {
 	for _, bw := range bandwidths {
 		c := g.Add(Params{MSS: 1000}).(*coupledBBR)
 		c.state, c.model.max[0] = bbrCruise, bw
+		c.watch.set = 0 // as if they were found to share a bottleneck
 	}
 	gains := make([]float64, len(bandwidths))
-	for i, c := range g.members {
-		gains[i] = g.cruise(c)
+	for i, w := range g.flows {
+		gains[i] = g.cruise(w.c.(*coupledBBR))
 	}
 	return gains
 }

@@ -25,10 +25,18 @@ type member struct {
 	share float64 // of the bytes that met congestion, 0 to 1
 	ecn   bool    // share is that of marks
 
+	drops    bool // the last signal was a loss: the queue drops what it does not mark
+	dropping bool // what drops was before it
+
 	since, between float64 // bytes acknowledged since the last loss, and between it and the one before
 }
 
-func newMember(w *window) *member { return &member{window: w.cwnd, mss: w.mss} }
+func newMember(w *window) *member {
+	m := makeMember(w)
+	return &m
+}
+
+func makeMember(w *window) member { return member{window: w.cwnd, mss: w.mss} }
 
 func (v *shared) leave(m *member) {
 	v.members = slices.DeleteFunc(v.members, func(o *member) bool { return o == m })
@@ -119,10 +127,12 @@ func (m *member) resize(s *Sample, w *window) {
 // lost notes a congestion signal.
 func (m *member) lost(l Loss, w *window) {
 	m.window, m.failed = w.cwnd, l == LossTimeout
+	m.dropping, m.drops = m.drops, l != LossECN
 	m.between, m.since = m.since, 0
 }
 
 // restored notes that a signal was undone.
 func (m *member) restored(w *window) {
 	m.window, m.failed = w.cwnd, w.timedOut
+	m.drops = m.dropping
 }

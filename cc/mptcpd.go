@@ -1,5 +1,7 @@
 package cc
 
+import "slices"
+
 // newMPTCPDGroup is the controller of MPTCP-D (Zhao, Liu, Wang and Xu,
 // "Multipath TCP for datacenters: from energy efficiency perspective", INFOCOM
 // 2017).
@@ -9,7 +11,8 @@ package cc
 // no equation. Here it is MDTCP whose growth leans towards the paths that are
 // marked less, at a sum that stays the same; decrease is DCTCP's. On a path
 // without ECN growth is LIA's and the share of lost bytes stands for that of
-// marked ones.
+// marked ones. Growth is LIA's, too, from a loss to the next mark: the queue drops
+// what it should mark, and MDTCP's growth is too much for losses.
 //
 // The group also finds out which subflows share a bottleneck, for the path
 // manager of the same name, which closes all but one of them.
@@ -26,13 +29,16 @@ func (g *mptcpdGroup) Add(p Params) Controller {
 	base := newMPTCPDSingle(p)
 	c := &mptcpdControl{linked: newLinked(base, mptcpd{}), group: g, places: &base.places}
 	c.view = &g.view
-	c.watch = g.add(c)
+	g.add(c, &c.watch)
 	g.view.members = append(g.view.members, c.self)
 	return c
 }
 
 func (g *mptcpdGroup) Remove(c Controller) {
 	if m, ok := c.(*mptcpdControl); ok && m.group == g {
+		if m.debt != nil {
+			m.debt.flight = 0 // the heir need not wait for it
+		}
 		g.remove(c)
 		g.view.leave(m.self)
 	}
@@ -41,19 +47,44 @@ func (g *mptcpdGroup) Remove(c Controller) {
 // mptcpdControl is the controller of one subflow.
 type mptcpdControl struct {
 	*linked
-	group  *mptcpdGroup
-	watch  *watched
-	places *places
+	group   *mptcpdGroup
+	watch   watched
+	places  *places
+	debt    *debt   // nil = nothing is left to an heir
+	debtors []*debt // whose heir this is
 }
 
-// Bequeath implements Heir. A segment is kept.
+// debt is what a subflow leaves to its heir as its data in flight is
+// acknowledged.
+type debt struct {
+	flight float64 // bytes that are not acknowledged yet
+	paid   float64 // bytes of window for the heir to take
+}
+
+// Bequeath implements Heir. What the data in flight needs follows with its ACKs,
+// by which the window shrinks and grows as before. The heir gets the last segment,
+// too; that it is kept as well is for a backup, which sends nothing meanwhile.
 func (c *mptcpdControl) Bequeath(inFlight int) Estate {
 	w := c.base.core()
-	e := Estate{Window: max(w.cwnd-max(float64(inFlight), w.mss), 0), Places: c.places.n, Slow: c.places.slow}
-	w.cwnd -= e.Window
+	e := Estate{Places: c.places.n, Slow: c.places.slow, debtors: c.debtors}
+	e.Window = w.beyond(inFlight)
+	c.places.n, c.debtors = 1, nil
+	c.places.slow = min(c.places.slow, 1)
 	c.self.window = min(c.self.window, w.cwnd)
-	c.places.n, c.places.slow = 1, 0
+	if inFlight > 0 {
+		c.debt = &debt{flight: float64(inFlight)}
+		e.debtors = append(e.debtors, c.debt)
+	} else {
+		e.Window += w.mss
+	}
 	return e
+}
+
+// beyond takes from the window what is beyond a segment and the bytes in flight.
+func (w *window) beyond(inFlight int) float64 {
+	rest := max(w.cwnd-max(float64(inFlight), w.mss), 0)
+	w.cwnd -= rest
+	return rest
 }
 
 // Inherit implements Heir.
@@ -61,11 +92,37 @@ func (c *mptcpdControl) Inherit(e Estate) {
 	c.base.core().cwnd += e.Window
 	c.places.n += e.Places
 	c.places.slow += e.Slow
+	c.debtors = append(c.debtors, e.debtors...)
 }
 
 func (c *mptcpdControl) OnAck(s *Sample) {
-	c.group.observe(c.watch, s)
+	c.group.observe(&c.watch, s)
+	c.collect()
 	c.linked.OnAck(s)
+	c.pay(s)
+}
+
+// collect takes what debtors have paid.
+func (c *mptcpdControl) collect() {
+	for _, d := range c.debtors {
+		c.base.core().cwnd += d.paid
+		d.paid = 0
+	}
+	c.debtors = slices.DeleteFunc(c.debtors, func(d *debt) bool { return d.flight <= 0 })
+}
+
+// pay leaves to the heir what an ACK freed.
+func (c *mptcpdControl) pay(s *Sample) {
+	if c.debt == nil {
+		return
+	}
+	c.debt.paid += c.base.core().beyond(s.InFlight)
+	c.debt.flight -= float64(s.Delivered)
+	if c.debt.flight <= 0 || s.InFlight == 0 {
+		c.debt.paid += c.base.core().mss
+		c.debt.flight = 0
+		c.debt = nil
+	}
 }
 
 // mptcpdSingle is DCTCP that knows a share of congestion on every path.
@@ -167,7 +224,7 @@ type mptcpd struct{ cutAlone }
 const mptcpdLean = 0.5
 
 func (mptcpd) gain(v *shared, m *member) float64 {
-	if !m.ecn {
+	if !m.ecn || m.drops {
 		return lia{}.gain(v, m)
 	}
 	mean := v.sum(func(m *member) float64 { return m.window * m.share }) / v.total()

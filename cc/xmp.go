@@ -8,6 +8,9 @@ package cc
 // Deviation: the paper packs the number of marks into two bits of the header;
 // a round trip with a mark and one without is all that BOS needs to tell apart,
 // which the echo of RFC 8257 does.
+//
+// Deviation: from a loss to the next mark growth is LIA's, as TraSh's is too much
+// where subflows that share a queue are not struck together: see newMDTCPGroup.
 type XMP struct {
 	// Beta is the reciprocal of the share of the window that a mark takes;
 	// 0 means 4. The queue should mark from a BDP/(Beta-1) on.
@@ -53,7 +56,11 @@ func (c *xmp) OnAck(s *Sample) {
 	c.win.observe(s)
 	c.self.acked(s, &c.win)
 	c.delta = 1
-	if v := &c.group.view; v.coupled(c.self) {
+	switch v := &c.group.view; {
+	case !v.coupled(c.self):
+	case c.self.drops:
+		c.delta = c.self.window / c.self.mss * lia{}.gain(v, c.self)
+	default:
 		// TraSh: T_r*x_r / (T_min * sum of x).
 		c.delta = c.self.window / v.normal()
 	}

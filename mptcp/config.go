@@ -112,11 +112,16 @@ type Config struct {
 	ReadBuffer int
 
 	// WriteBuffer is the same for bytes that wait to be sent and acknowledged.
+	// Bytes that the peer has got by one subflow, but of which a slower one has
+	// yet to get an acknowledgment, are kept besides; all memory that a
+	// connection holds for sending is at most twice WriteBuffer and three
+	// blocks of the Network's allocator (64 KiB each).
 	WriteBuffer int
 
 	// Memory is how many bytes the buffers of all connections of a Stack may
-	// hold beyond the 256 KiB each way that a connection is always granted; 0
-	// means 1 GiB. Only the Config given to NewStack counts.
+	// hold beyond what a connection is always granted: 256 KiB each way, as much
+	// again for sending while a slow subflow has yet to acknowledge it, and three
+	// blocks. 0 means 1 GiB. Only the Config given to NewStack counts.
 	Memory int
 
 	// UserTimeout ends a subflow on which data stays unacknowledged for so
@@ -217,6 +222,7 @@ func (c *Config) forHost() (host.ConnConfig, error) {
 	}
 	hc.Subflow.UserTimeout = c.UserTimeout
 	hc.Subflow.ECN, hc.Subflow.Pacing = c.ECN, c.Pacing
+	hc.Subflow.PutOff = true // Read says when it waits
 	keep := newKeepAlive(c.KeepAlive)
 	keep.forHost(&hc)
 	var err error

@@ -154,8 +154,14 @@ type Counters struct {
 	Drops map[string]uint64
 
 	// MIB are counters by the names that Linux has for them: those of MPTCP in
-	// /proc/net/netstat, and those of SYN cookies and of TCP Fast Open. A name of Linux that is
-	// missing has no counterpart.
+	// /proc/net/netstat, and those of SYN cookies and of TCP Fast Open. Names of
+	// Linux that are missing have no counterpart: there are no MD5 signatures
+	// (MD5SigFallback) and no sockets (MPJoinSynTxCreatSkErr), joins are found by
+	// token at any port and announced ports have no listener of their own
+	// (MismatchPort..., MPCapableEndpAttempt), windows are the connection's and
+	// change under its lock (SndWndShared, RcvWndShared, RcvWndConflict...), and
+	// withdrawn addresses are acted on as they come, and each is told (RmAddrDrop,
+	// RmAddrTxDrop).
 	MIB map[string]uint64
 
 	// JoinsStopped counts by which limit kept subflows from being opened, those

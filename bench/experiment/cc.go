@@ -32,20 +32,44 @@ var ccTrials = []struct {
 	{"lossy", ccLossy, [2]int{1, 3}, [2]int{1, 10}},
 }
 
+// ccAlone are the controls that are no Reno when alone, and what one TCP of the same
+// kind is. Beside a Reno even that one has more than half of a queue, or less,
+// so whether a connection takes what one TCP would is seen beside its own kind only.
+// A wVegas with one subflow is Vegas with as many segments queued.
+var ccAlone = map[string]string{
+	"cubic": "cubic", "bbr": "bbr", "coupled-bbr": "bbr", "vegas": "vegas", "wvegas": "wvegas",
+}
+
+// ccUncoupled are the controls of which each subflow is a TCP of its own.
+var ccUncoupled = []string{"reno", "dctcp", "cubic", "bbr", "vegas"}
+
 // marking are the controls that live on marks.
 var ccMarking = []string{"dctcp", "xmp", "mdtcp", "lia-dctcp", "mptcpd"}
 
 func planCC(o Options) Plan {
-	p := Plan{Params: map[string]any{"overhead bytes": ethernet, "controls": cc.Names()}}
+	p := Plan{Params: map[string]any{
+		"overhead bytes": ethernet, "controls": cc.Names(),
+		"fairness": "judged beside one Reno; of what is no Reno when alone (CUBIC, BBR, Vegas and what is made of them) beside one TCP of its own kind",
+	}}
 	seconds := func(s [2]int) time.Duration { return time.Duration(Pick(o, s[0], s[1])) * time.Second }
 	for _, name := range cc.Names() {
 		for _, t := range ccTrials {
-			if o.Quick && !slices.Contains([]string{"cubic", "olia", "bbr", "default"}, name) {
+			if !ccPlanned(o.Quick, name) {
 				continue
 			}
 			p.Cases = append(p.Cases, Case{t.name + " " + name, func(u *Unit) error {
 				return t.run(u, name, seconds(t.warm), seconds(t.long))
 			}})
+		}
+		if fair := ccTrials[0]; ccAlone[name] != "" && ccPlanned(o.Quick, name) {
+			p.Cases = append(p.Cases, Case{"own " + name, func(u *Unit) error {
+				return ccOwn(u, name, seconds(fair.warm), seconds(fair.long))
+			}})
+			if ccAlone[name] == name {
+				p.Cases = append(p.Cases, Case{"single " + name, func(u *Unit) error {
+					return ccSingle(u, name, seconds(fair.warm), seconds(fair.long))
+				}})
+			}
 		}
 	}
 	for _, name := range ccMarking {
@@ -64,6 +88,29 @@ func planCC(o Options) Plan {
 	return p
 }
 
+// ccPlanned reports whether a control is tried.
+func ccPlanned(quick bool, name string) bool {
+	return !quick || slices.Contains([]string{"cubic", "olia", "bbr", "default"}, name)
+}
+
+// ccFairness judges how much of a queue two subflows take, and returns the values
+// judged.
+func ccFairness(metric func(trial, key, unit, name string) *Metric, name string) []float64 {
+	fair := metric("fair", "fairness", "", name)
+	if ccAlone[name] != "" {
+		fair = metric("own", "fairness to its own", "", name)
+	}
+	if slices.Contains(ccUncoupled, name) {
+		fair.Between(1.6, 2.4)
+	} else {
+		fair.Between(.8, 1.3)
+	}
+	if ccAlone[name] == name {
+		metric("single", "one beside Reno", "", name)
+	}
+	return fair.Values
+}
+
 func reduceCC(r *Results, rep *Report) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(r.Plan.Cases, func(c Case) bool { return c.Name == name })
@@ -72,20 +119,14 @@ func reduceCC(r *Results, rep *Report) {
 		return rep.Metric(key+" "+name, unit, r.Values(trial+" "+name, key))
 	}
 	bars := figure.Bars{
-		Title: "Congestion controls", Note: "Shares of what framing allows, but for fairness: goodput of two subflows over that of a Reno in the same queue. Mean and 95 % interval over the seeds",
+		Title: "Congestion controls", Note: "Shares of what framing allows, but for fairness: goodput of two subflows over that of one TCP in the same queue, a Reno or of their own kind. Mean and 95 % interval over the seeds",
 		Y: figure.Axis{Label: "ratio"}, Groups: []string{"fairness", "pooling", "after halving", "lossy links"}, Refs: []figure.Ref{{Y: 1, Label: "1"}},
 	}
 	for _, name := range cc.Names() {
 		if !has("fair " + name) {
 			continue
 		}
-		fair := metric("fair", "fairness", "", name)
-		switch name {
-		case "lia", "lia-exact", "olia", "balia", "ewtcp":
-			fair.Between(.8, 1.3)
-		case "reno":
-			fair.Between(1.6, 2.4)
-		}
+		fair := ccFairness(metric, name)
 		pool := metric("pool", "pooling", "", name)
 		if name == "olia" || name == "balia" {
 			pool.AtLeast(.85)
@@ -97,7 +138,7 @@ func reduceCC(r *Results, rep *Report) {
 			lossy.AtLeast(.8)
 		}
 		bars.Series = append(bars.Series, BarsOf(name, [][]float64{
-			r.Values("fair "+name, "fairness"), r.Values("pool "+name, "pooling"),
+			fair, r.Values("pool "+name, "pooling"),
 			r.Values("half "+name, "after halving"), r.Values("lossy "+name, "lossy"),
 		}))
 	}

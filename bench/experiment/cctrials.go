@@ -4,15 +4,31 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gomptcp/gomptcp/internal/host"
 	"github.com/gomptcp/gomptcp/internal/link"
 )
 
-// ccFair: two subflows through one queue of 10 Mb/s, 40 ms, beside one TCP.
+// ccFair: two subflows through one queue of 10 Mb/s, 40 ms, beside one Reno.
 func ccFair(u *Unit, name string, warm, d time.Duration) error {
-	n := newCCNet(u, []link.Config{ccLink(10e6, 40*time.Millisecond)}, u.Conn("", name, "ndiffports"), u.Plain("reno"))
+	return ccBeside(u, "fairness", u.Conn("", name, "ndiffports"), "reno", warm, d)
+}
+
+// ccOwn: the same beside one TCP of the same control.
+func ccOwn(u *Unit, name string, warm, d time.Duration) error {
+	return ccBeside(u, "fairness to its own", u.Conn("", name, "ndiffports"), ccAlone[name], warm, d)
+}
+
+// ccSingle: a TCP beside a Reno.
+func ccSingle(u *Unit, name string, warm, d time.Duration) error {
+	return ccBeside(u, "one beside Reno", u.Plain(name), "reno", warm, d)
+}
+
+// ccBeside measures the goodput of a connection over that of a TCP beside it.
+func ccBeside(u *Unit, key string, conn host.ConnConfig, tcp string, warm, d time.Duration) error {
+	n := newCCNet(u, []link.Config{ccLink(10e6, 40*time.Millisecond)}, conn, u.Plain(tcp))
 	n.RunFor(warm)
 	r := n.rates(d)
-	u.Set("fairness", r[0]/max(r[1], 1e-3))
+	u.Set(key, r[0]/max(r[1], 1e-3))
 	return u.Check(n.Sim)
 }
 

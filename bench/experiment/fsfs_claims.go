@@ -42,36 +42,81 @@ var fsfsPathClaims = []fsfsClaim{
 	{"all Mb/s", "tcp", "more throughput all", 0.3408, 0.2, inf},
 }
 
-// fsfsBetter returns by how much FSFS is better than a rival, on average over
-// the points whose load is below 1, one value a seed.
-func fsfsBetter(r *Results, points []fsfsSetting, sizes string, c fsfsClaim) []float64 {
-	better, n := make([]float64, len(r.Seeds)), 0
+// better returns by how much a scheme is better than the rival at a point, one
+// value a seed.
+func (c fsfsClaim) better(r *Results, p fsfsSetting, scheme, sizes string) (gains []float64) {
+	for _, ratio := range Ratios(r.Values(p.of(scheme, sizes).String(), c.key), r.Values(p.of(c.rival, sizes).String(), c.key)) {
+		if strings.HasSuffix(c.key, " s") {
+			ratio = 2 - ratio // of a time: less is better
+		}
+		gains = append(gains, ratio-1)
+	}
+	return gains
+}
+
+// fsfsMean returns better on average over the points whose load is below 1.
+func fsfsMean(r *Results, points []fsfsSetting, scheme, sizes string, c fsfsClaim) []float64 {
+	mean, n := make([]float64, len(r.Seeds)), 0
 	for _, p := range points {
-		if p.sizes = sizes; p.load() >= 1 {
+		if p.of(scheme, sizes).load() >= 1 {
 			continue
 		}
 		n++
-		for i, ratio := range Ratios(r.Values(p.of("fsfs", sizes), c.key), r.Values(p.of(c.rival, sizes), c.key)) {
-			if strings.HasSuffix(c.key, " s") {
-				ratio = 2 - ratio // of a time: less is better
-			}
-			better[i] += ratio - 1
+		for i, gain := range c.better(r, p, scheme, sizes) {
+			mean[i] += gain
 		}
 	}
-	for i := range better {
-		better[i] /= float64(n)
+	for i := range mean {
+		mean[i] /= float64(n)
 	}
-	return better
+	return mean
+}
+
+// claimFSFS judges the scheme of the paper with the first sizes, and shows the
+// rest: other sizes, our variation, single points, and paths of 100 MB/s.
+func claimFSFS(r *Results, rep *Report, points []fsfsSetting, axis string, c fsfsClaim) {
+	name := func(scheme, where string) string {
+		what := fmt.Sprintf("%s than %s, %s", c.what, c.rival, where)
+		if scheme != "fsfs" {
+			what = scheme + ": " + what
+		}
+		return what
+	}
+	for _, sizes := range fsfsSizes(r.Options) {
+		m := rep.Metric(name("fsfs", sizes), "", fsfsMean(r, points, "fsfs", sizes, c)).Paper(c.paper)
+		if sizes == "s1" {
+			m.Between(c.lo, c.hi)
+		}
+	}
+	for _, scheme := range []string{"fsfs", "fsfs-placed"} {
+		if scheme != "fsfs" {
+			rep.Metric(name(scheme, "s1"), "", fsfsMean(r, points, scheme, "s1", c)).Paper(c.paper)
+		}
+		for _, p := range points {
+			if c.key != "G0 s" && (scheme != "fsfs" || !strings.HasPrefix(c.key, "G")) {
+				continue // the figures have it
+			}
+			rep.Metric(name(scheme, fmt.Sprintf("s1, %g %s", p.along(axis), axis)), "", c.better(r, p, scheme, "s1"))
+		}
+	}
+	if p, ok := inBytes(r.Options, points); ok {
+		rep.Metric(name("fsfs", fmt.Sprintf("s1, %g flows/s, paths of 100 MB/s", p.rate)), "", c.better(r, p, "fsfs", "s1")).Paper(c.paper)
+	}
+}
+
+// along returns where a point is on an axis.
+func (f fsfsSetting) along(axis string) float64 {
+	if axis == "paths" {
+		return float64(f.paths)
+	}
+	return f.rate
 }
 
 func reduceFSFS(r *Results, rep *Report, points []fsfsSetting, axis string, claims []fsfsClaim) {
+	for _, c := range claims {
+		claimFSFS(r, rep, points, axis, c)
+	}
 	for _, sizes := range fsfsSizes(r.Options) {
-		for _, c := range claims {
-			m := rep.Metric(fmt.Sprintf("%s than %s, %s", c.what, c.rival, sizes), "", fsfsBetter(r, points, sizes, c)).Paper(c.paper)
-			if sizes == "s1" {
-				m.Between(c.lo, c.hi)
-			}
-		}
 		for _, key := range []string{"G0 s", "G1 s", "G2 s", "long Mb/s", "all Mb/s"} {
 			xy := figure.XY{
 				Title: "FSFS, " + key + ", sizes " + sizes, Note: fmt.Sprintf("%s profile, %d seeds; 38 bytes a packet of framing; the paper's figures have no numbers", r.Profile, len(r.Seeds)),
@@ -81,10 +126,14 @@ func reduceFSFS(r *Results, rep *Report, points []fsfsSetting, axis string, clai
 				var x []float64
 				var values [][]float64
 				for _, p := range points {
-					x = append(x, Pick(Options{Quick: axis == "paths"}, float64(p.paths), p.rate))
-					values = append(values, r.Values(p.of(scheme, sizes), key))
+					if p = p.of(scheme, sizes); p.runs() {
+						x = append(x, p.along(axis))
+						values = append(values, r.Values(p.String(), key))
+					}
 				}
-				xy.Lines = append(xy.Lines, LineOf(scheme, x, values))
+				if len(x) > 0 {
+					xy.Lines = append(xy.Lines, LineOf(scheme, x, values))
+				}
 			}
 			rep.Figure(&xy)
 		}

@@ -60,7 +60,7 @@ func runFSFSMotivation(u *Unit, size int64, subflows, rounds int) error {
 		s.MTU = u.Profile.MTU()
 		paths = append(paths, s)
 	}
-	n, err := newFSFSNet(u, "mptcp", paths)
+	n, err := newFSFSNet(u, "mptcp", fsfsRate, paths)
 	if err != nil {
 		return err
 	}

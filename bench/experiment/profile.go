@@ -57,9 +57,18 @@ func (u *Unit) Conn(sched, congestion, manager string) host.ConnConfig {
 		c.Subflow.MinRTO = 200 * time.Millisecond
 		c.Subflow.DupThresh = 3
 		c.Subflow.NoSACK, c.Subflow.NoRACK = true, true
-		c.PathManager = spreadJoins(c.PathManager, u.Rand("gaps between joins"), 50*time.Millisecond)
 	}
+	c.PathManager = u.joins(c.PathManager)
 	return c
+}
+
+// joins returns a path manager that opens subflows as hosts of the unit's
+// profile do.
+func (u *Unit) joins(m pathmgr.Factory) pathmgr.Factory {
+	if u.Profile == NS32015 {
+		return spreadJoins(m, u.Rand("gaps between joins"), 50*time.Millisecond)
+	}
+	return m
 }
 
 // Plain is Conn for plain TCP.

@@ -38,6 +38,9 @@ type sctcTrips struct {
 }
 
 var (
+	// What virtual network cards of one machine have if nothing but the rate is
+	// set; with it go Linux's own queue of 1000 packets and cubic.
+	near   = sctcTrips{"1 ms each", time.Millisecond, 1}
 	rising = sctcTrips{"20, 40, 80 ms", 20 * time.Millisecond, 2}
 	equal  = sctcTrips{"20 ms each", 20 * time.Millisecond, 1}
 	far    = sctcTrips{"200 ms each", 200 * time.Millisecond, 1}

@@ -23,7 +23,7 @@ var webConns = []int{1, 6}
 
 // webSettings are those compared; the first one is judged.
 func webSettings(o Options) []sctcSetting {
-	return []sctcSetting{{rising, 100, "lia"}, {equal, 100, "lia"}, {equal, 20, "lia"}}[:Pick(o, 1, 3)]
+	return []sctcSetting{{rising, 100, "lia"}, {equal, 100, "lia"}, {equal, 20, "lia"}, {near, 1000, "cubic"}}[:Pick(o, 1, 4)]
 }
 
 func webCase(s sctcSetting, scheme string, conns int) string {

@@ -42,7 +42,7 @@ type Flow struct {
 	Err   error     // it could not be begun
 	Lost  bool      // its connection ended before
 
-	Session *Session
+	Session *Session // until the flow is complete
 }
 
 // FCT returns the flow completion time; 0 if the flow is not complete.
@@ -51,6 +51,17 @@ func (f *Flow) FCT() time.Duration {
 		return 0
 	}
 	return f.End.Sub(f.Start)
+}
+
+// Received returns how many of the flow's bytes the receiver has read.
+func (f *Flow) Received() int64 {
+	if f.End != 0 {
+		return f.Size
+	}
+	if f.Session == nil || len(f.Session.queue) == 0 {
+		return 0
+	}
+	return f.Session.queue[0].read
 }
 
 // Send begins a connection from node to the server that sends f.Size bytes and
@@ -93,18 +104,26 @@ func (fs *Flows) Start(s *sim.Sim, until time.Duration, begin func(*Flow)) {
 	})
 }
 
-// Complete returns the flows that began between from and to after the
-// simulation did, and how many of those are not complete.
-func (fs *Flows) Complete(from, to time.Duration) (done []*Flow, open int) {
+// Begun returns the flows that began between from and to after the simulation
+// did.
+func (fs *Flows) Begun(from, to time.Duration) (begun []*Flow) {
 	const epoch = mono.Time(time.Second)
 	for _, f := range fs.All {
-		switch at := f.Start.Sub(epoch); {
-		case at < from || at >= to:
-		case f.End == 0:
-			open++
-		default:
-			done = append(done, f)
+		if at := f.Start.Sub(epoch); at >= from && at < to {
+			begun = append(begun, f)
 		}
+	}
+	return begun
+}
+
+// Complete returns those of them that are complete, and how many are not.
+func (fs *Flows) Complete(from, to time.Duration) (done []*Flow, open int) {
+	for _, f := range fs.Begun(from, to) {
+		if f.End == 0 {
+			open++
+			continue
+		}
+		done = append(done, f)
 	}
 	return done, open
 }

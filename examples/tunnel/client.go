@@ -30,7 +30,7 @@ func runClient(ctx context.Context, o *clientOptions) error {
 		return err
 	}
 	c := newClient(host, o.server, o.flows)
-	in, err := intercept(device, o.flows, func(f *flow) { c.handle(ctx, f) })
+	in, err := intercept(device, o.flows, func(f *flow) { c.handle(ctx, f) }, func(f *packetFlow) bool { return c.handlePackets(ctx, f) })
 	if err != nil {
 		device.Close()
 		return err
@@ -58,7 +58,7 @@ func (c *client) handle(ctx context.Context, f *flow) {
 		return
 	}
 	defer c.slots.give()
-	up, err := c.open(ctx, f.dst)
+	up, err := c.open(ctx, request{dst: f.dst})
 	if err != nil {
 		f.refuse()
 		log.Printf("flow to %v: %v", f.dst, err)
@@ -75,8 +75,32 @@ func (c *client) handle(ctx context.Context, f *flow) {
 	}
 }
 
-// open asks the server for a flow to dst.
-func (c *client) open(ctx context.Context, dst netip.AddrPort) (half, error) {
+// handlePackets takes a flow of datagrams, whose first one has come, or does not.
+func (c *client) handlePackets(ctx context.Context, f *packetFlow) bool {
+	if ctx.Err() != nil || !c.slots.take() {
+		return false
+	}
+	app, err := f.accept()
+	if err != nil {
+		c.slots.give()
+		return false
+	}
+	go func() {
+		defer c.slots.give()
+		defer app.Close()
+		up, err := c.open(ctx, request{dst: f.dst, datagrams: true})
+		if err == nil {
+			err = relayDatagrams(ctx, up, app)
+		}
+		if err != nil && ctx.Err() == nil {
+			log.Printf("datagrams to %v: %v", f.dst, err)
+		}
+	}()
+	return true
+}
+
+// open asks the server for a flow.
+func (c *client) open(ctx context.Context, q request) (*mptcp.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	conn, err := c.dialer.DialMPTCP(ctx, c.server)
@@ -84,7 +108,7 @@ func (c *client) open(ctx context.Context, dst netip.AddrPort) (half, error) {
 		return nil, err
 	}
 	conn.SetDeadline(time.Now().Add(2 * patience))
-	_, err = conn.Write(appendRequest(nil, dst))
+	_, err = conn.Write(appendRequest(nil, q))
 	if err == nil {
 		err = readStatus(conn)
 	}

@@ -12,14 +12,15 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 	"gvisor.dev/gvisor/pkg/waiter"
 )
 
 // nic is the only interface of the intercepting stack.
 const nic = 1
 
-// interceptor is a network stack that takes every TCP connection as its own,
-// whatever its destination.
+// interceptor is a network stack that takes every TCP connection, and every flow
+// of UDP datagrams, as its own, whatever its destination.
 type interceptor struct {
 	stack *stack.Stack
 	link  stack.LinkEndpoint
@@ -31,18 +32,40 @@ type flow struct {
 	request *tcp.ForwarderRequest
 }
 
+// packetFlow are the UDP datagrams of an application between two addresses and
+// ports.
+type packetFlow struct {
+	dst     netip.AddrPort
+	request *udp.ForwarderRequest
+}
+
+// accept returns the socket that the application's datagrams come to.
+func (f *packetFlow) accept() (*gonet.UDPConn, error) {
+	var queue waiter.Queue
+	ep, err := f.request.CreateEndpoint(&queue)
+	if err != nil {
+		return nil, errors.New(err.String())
+	}
+	return gonet.NewUDPConn(&queue, ep), nil
+}
+
 // intercept puts an interceptor behind a link. handle is called on a goroutine
 // of its own for each flow and must accept or refuse it; at most pending flows
-// wait for that at a time.
-func intercept(link stack.LinkEndpoint, pending int, handle func(*flow)) (*interceptor, error) {
+// wait for that at a time. packets is called with the first datagram of each
+// flow of them, must not wait, and reports whether it has accepted the flow.
+func intercept(link stack.LinkEndpoint, pending int, handle func(*flow), packets func(*packetFlow) bool) (*interceptor, error) {
 	s := stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol, ipv6.NewProtocol},
-		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol},
+		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol},
 	})
 	forwarder := tcp.NewForwarder(s, 0, pending, func(r *tcp.ForwarderRequest) {
 		handle(&flow{dst: destination(r.ID()), request: r})
 	})
 	s.SetTransportProtocolHandler(tcp.ProtocolNumber, forwarder.HandlePacket)
+	datagrams := udp.NewForwarder(s, func(r *udp.ForwarderRequest) bool {
+		return packets(&packetFlow{dst: destination(r.ID()), request: r})
+	})
+	s.SetTransportProtocolHandler(udp.ProtocolNumber, datagrams.HandlePacket)
 	if err := configure(s, link); err != nil {
 		s.Destroy()
 		return nil, err

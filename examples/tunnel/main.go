@@ -1,12 +1,15 @@
-// Command tunnel carries TCP flows over MPTCP, so that one download uses
-// several links at once. Linux only, as root.
+// Command tunnel carries TCP flows, and UDP, over MPTCP, so that one download
+// uses several links at once. Linux only, as root.
 //
 // The client creates a TUN device. A TCP flow that is routed into it is
 // terminated there and carried to the server over an MPTCP connection of its
 // own, which begins with a short header that names the destination. The server
 // dials that destination, if its list allows it, and relays both ways, half
 // closes included. Refused and unreachable destinations are refused to the
-// application, too. UDP does not pass, and ping is answered by the client.
+// application, too. The UDP datagrams between two addresses and ports have a
+// connection of their own as well, so that what one flow loses holds up no
+// other; those that wait for too long give way to newer ones. Ping is answered
+// by the client.
 //
 // Each side reaches the other over links: TUN devices between the program and
 // the kernel, which forwards their packets to where they shall go. A link has

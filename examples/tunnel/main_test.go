@@ -19,6 +19,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 
 	"github.com/gomptcp/gomptcp/mptcp"
 	"github.com/gomptcp/gomptcp/netstack"
@@ -31,6 +32,7 @@ type bed struct {
 	app    *stack.Stack
 	server *netstack.Host
 	origin net.Listener
+	far    *netstack.Host // where the origin is
 }
 
 var originAddr = netip.MustParseAddrPort("198.18.0.1:80")
@@ -59,12 +61,16 @@ func newBed(t *testing.T, flows int, allow ...string) *bed {
 	join("up1", clientHost, b.server, "10.21.2.0/24")
 	join("origin", originHost, b.server, "198.18.0.0/24") // origin is .1
 	var err error
+	b.far = originHost
 	b.origin, err = originHost.Listen("tcp", originAddr.String())
 	require.NoError(t, err)
 
 	s := &server{slots: make(slots, flows), dial: func(ctx context.Context, dst netip.AddrPort) (half, error) {
 		d := mptcp.Dialer{Stack: b.server.Stack, Config: &mptcp.Config{Plain: true}}
 		return d.DialMPTCP(ctx, dst)
+	}, dialUDP: func(_ context.Context, dst netip.AddrPort) (net.Conn, error) {
+		to := tcpip.FullAddress{Addr: tcpip.AddrFromSlice(dst.Addr().AsSlice()), Port: dst.Port()}
+		return gonet.DialUDP(b.server.GVisor(), nil, &to, ipv4.ProtocolNumber)
 	}}
 	for _, a := range allow {
 		r, err := parseRule(a)
@@ -78,7 +84,7 @@ func newBed(t *testing.T, flows int, allow ...string) *bed {
 
 	c := newClient(clientHost, netip.MustParseAddrPort("10.21.1.2:7000"), flows)
 	outside, inside := netstack.NewPipe(netstack.PipeConfig{})
-	in, err := intercept(inside, flows, func(f *flow) { c.handle(ctx, f) })
+	in, err := intercept(inside, flows, func(f *flow) { c.handle(ctx, f) }, func(f *packetFlow) bool { return c.handlePackets(ctx, f) })
 	require.NoError(t, err)
 	b.app = newApp(t, outside)
 	t.Cleanup(func() {
@@ -95,7 +101,7 @@ func newApp(t *testing.T, link stack.LinkEndpoint) *stack.Stack {
 	t.Helper()
 	s := stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol},
-		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol},
+		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol},
 	})
 	require.Nil(t, s.CreateNIC(1, link))
 	require.Nil(t, s.AddProtocolAddress(1, tcpip.ProtocolAddress{
@@ -175,20 +181,25 @@ func TestFlowsAreBounded(t *testing.T) {
 
 func TestRequest(t *testing.T) {
 	for _, text := range []string{"192.0.2.1:443", "[2001:db8::1]:80"} {
-		dst := netip.MustParseAddrPort(text)
-		b := appendRequest(nil, dst)
-		r := bytes.NewReader(append(b, "data"...))
-		got, err := readRequest(r)
-		require.NoError(t, err)
-		require.Equal(t, dst, got)
-		require.Equal(t, 4, r.Len(), "what follows the request is the flow's")
-		for n := range b {
-			_, err := readRequest(bytes.NewReader(b[:n]))
-			require.Error(t, err, "%d bytes of %s", n, text)
+		for _, packets := range []bool{false, true} {
+			want := request{dst: netip.MustParseAddrPort(text), datagrams: packets}
+			b := appendRequest(nil, want)
+			r := bytes.NewReader(append(b, "data"...))
+			got, err := readRequest(r)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+			require.Equal(t, 4, r.Len(), "what follows the request is the flow's")
+			for n := range b {
+				_, err := readRequest(bytes.NewReader(b[:n]))
+				require.Error(t, err, "%d bytes of %s", n, text)
+			}
 		}
 	}
 	// version 1, length 4, 192.0.2.1, port 443 = 0x01bb
-	require.Equal(t, []byte{1, 4, 192, 0, 2, 1, 0x01, 0xbb}, appendRequest(nil, netip.MustParseAddrPort("192.0.2.1:443")))
+	to := request{dst: netip.MustParseAddrPort("192.0.2.1:443")}
+	require.Equal(t, []byte{1, 4, 192, 0, 2, 1, 0x01, 0xbb}, appendRequest(nil, to))
+	to.datagrams = true
+	require.Equal(t, []byte{1, 0x84, 192, 0, 2, 1, 0x01, 0xbb}, appendRequest(nil, to))
 	for _, bad := range [][]byte{{2, 4, 1, 1, 1, 1, 0, 80}, {1, 5, 1, 1, 1, 1, 1, 0, 80}} {
 		_, err := readRequest(bytes.NewReader(bad))
 		require.ErrorIs(t, err, errRequest)

@@ -13,8 +13,18 @@ import (
 //	version (1)  address length (1): 4 or 16  address  port (2)
 //
 // The server answers with one byte, a status. After statusOK both directions
-// carry the flow and nothing else.
-const version = 1
+// carry the flow and nothing else. The highest bit of the address length says
+// that it is one of datagrams.
+const (
+	version   = 1
+	datagrams = 0x80
+)
+
+// request is what the client asks for.
+type request struct {
+	dst       netip.AddrPort
+	datagrams bool // UDP, else TCP
+}
 
 // status is the server's answer to a request.
 type status byte
@@ -43,30 +53,35 @@ func (s status) String() string {
 // errRequest is a request that is none.
 var errRequest = errors.New("malformed request")
 
-// appendRequest appends the request for a flow to dst.
-func appendRequest(b []byte, dst netip.AddrPort) []byte {
-	address := dst.Addr().Unmap().AsSlice()
-	b = append(b, version, byte(len(address)))
+// appendRequest appends a request.
+func appendRequest(b []byte, q request) []byte {
+	address := q.dst.Addr().Unmap().AsSlice()
+	length := byte(len(address))
+	if q.datagrams {
+		length |= datagrams
+	}
+	b = append(b, version, length)
 	b = append(b, address...)
-	return binary.BigEndian.AppendUint16(b, dst.Port())
+	return binary.BigEndian.AppendUint16(b, q.dst.Port())
 }
 
 // readRequest reads a request and not a byte beyond it.
-func readRequest(r io.Reader) (netip.AddrPort, error) {
+func readRequest(r io.Reader) (request, error) {
 	var b [2 + 16 + 2]byte
 	if _, err := io.ReadFull(r, b[:2]); err != nil {
-		return netip.AddrPort{}, err
+		return request{}, err
 	}
-	n := int(b[1])
+	n := int(b[1] &^ datagrams)
 	if b[0] != version || n != 4 && n != 16 {
-		return netip.AddrPort{}, errRequest
+		return request{}, errRequest
 	}
 	rest := b[2 : 2+n+2]
 	if _, err := io.ReadFull(r, rest); err != nil {
-		return netip.AddrPort{}, err
+		return request{}, err
 	}
 	address, _ := netip.AddrFromSlice(rest[:n])
-	return netip.AddrPortFrom(address.Unmap(), binary.BigEndian.Uint16(rest[n:])), nil
+	dst := netip.AddrPortFrom(address.Unmap(), binary.BigEndian.Uint16(rest[n:]))
+	return request{dst: dst, datagrams: b[1]&datagrams != 0}, nil
 }
 
 // readStatus reads the server's answer; anything but statusOK is an error.

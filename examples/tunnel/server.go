@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/netip"
@@ -20,6 +21,8 @@ type server struct {
 	allow allowList
 	slots slots
 	dial  func(ctx context.Context, dst netip.AddrPort) (half, error)
+	// dialUDP makes a socket for datagrams to and from dst.
+	dialUDP func(ctx context.Context, dst netip.AddrPort) (net.Conn, error)
 }
 
 // runServer serves on the links until ctx ends.
@@ -34,7 +37,7 @@ func runServer(ctx context.Context, o *serverOptions) error {
 		return err
 	}
 	log.Printf("serving on %v", l.Addr())
-	s := &server{allow: o.allow, slots: make(slots, o.flows), dial: dialKernel}
+	s := &server{allow: o.allow, slots: make(slots, o.flows), dial: dialKernel, dialUDP: dialKernelUDP}
 	return s.serve(ctx, l)
 }
 
@@ -46,6 +49,12 @@ func dialKernel(ctx context.Context, dst netip.AddrPort) (half, error) {
 		return nil, err
 	}
 	return c.(*net.TCPConn), nil
+}
+
+// dialKernelUDP is dialKernel for datagrams.
+func dialKernelUDP(ctx context.Context, dst netip.AddrPort) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "udp", dst.String())
 }
 
 // serve accepts flows until ctx ends; then it resets those that go on and
@@ -86,16 +95,16 @@ func refuse(c half, why status) {
 // handle serves one flow from its request to its end.
 func (s *server) handle(ctx context.Context, c half) error {
 	c.SetDeadline(time.Now().Add(patience))
-	dst, err := readRequest(c)
+	q, err := readRequest(c)
 	if err != nil {
 		reset(c)
 		return err
 	}
-	if !s.allow.permits(dst) {
+	if !s.allow.permits(q.dst) {
 		refuse(c, statusDenied)
-		return fmt.Errorf("destination %v is not allowed", dst)
+		return fmt.Errorf("destination %v is not allowed", q.dst)
 	}
-	target, err := s.dialInTime(ctx, dst)
+	relay, target, err := s.connect(ctx, q, c)
 	if err != nil {
 		refuse(c, statusUnreachable)
 		return err
@@ -103,17 +112,24 @@ func (s *server) handle(ctx context.Context, c half) error {
 	c.SetDeadline(time.Now().Add(patience))
 	if _, err := c.Write([]byte{byte(statusOK)}); err != nil {
 		reset(c)
-		reset(target)
+		target.Close()
 		return err
 	}
 	c.SetDeadline(time.Time{})
-	return relayUntil(ctx, c, target)
+	return relay()
 }
 
-func (s *server) dialInTime(ctx context.Context, dst netip.AddrPort) (half, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// connect dials the destination of a request, in time, and returns what passes
+// on what comes.
+func (s *server) connect(ctx context.Context, q request, c half) (relay func() error, target io.Closer, err error) {
+	short, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return s.dial(ctx, dst)
+	if q.datagrams {
+		socket, err := s.dialUDP(short, q.dst)
+		return func() error { return relayDatagrams(ctx, c.(carried), socket) }, socket, err
+	}
+	conn, err := s.dial(short, q.dst)
+	return func() error { return relayUntil(ctx, c, conn) }, conn, err
 }
 
 // relayUntil relays, but no longer than ctx lives.

@@ -129,6 +129,9 @@ func (h *Host) newConn(p *Profile, t tuple) *Conn {
 	if cfg.PathManager != nil && !cfg.Plain {
 		c.policy = cfg.PathManager()
 	}
+	if cfg.Measure {
+		c.measure = 1 // from the first segment on
+	}
 	return c
 }
 

@@ -104,6 +104,7 @@ type ConnConfig struct {
 	OrphanTimeout   time.Duration   // 0 = mpconn's default
 	Subflow         subflow.Knobs
 	FlowSize        int64 // bytes that the user will write; 0 = unknown
+	Measure         bool  // keep the table of paths up to date with its subflows, plain TCP too, as path managers may ask for
 }
 
 // Profile is a ConnConfig as a host uses it. It is not changed: any number of

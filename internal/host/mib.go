@@ -54,7 +54,8 @@ const (
 	MIBDuplicateData // runs of payload received that brought nothing new
 	MIBAddAddr       // as they arrive, if their HMAC verifies
 	MIBAddAddrTx
-	MIBEchoAdd // as they arrive
+	MIBAddAddrTxDrop // addresses not announced because no id was left
+	MIBEchoAdd       // as they arrive
 	MIBEchoAddTx
 	MIBEchoAddTxDrop // echoes not sent because too many were due
 	MIBPortAdd       // announced with a port; as they arrive
@@ -69,14 +70,16 @@ const (
 	MIBMPFastcloseTx
 	MIBMPFastcloseRx
 	MIBMPRstTx
-	MIBMPRstRx        // those with a reason
-	MIBSubflowStale   // subflows that did not answer in time
-	MIBSubflowRecover // and then did
-	MIBMPCurrEstab    // connections that speak MPTCP now
-	MIBBlackhole      // ways found that drop SYNs with MP_CAPABLE
-	MIBMPCapableDataFallback
+	MIBMPRstRx               // those with a reason
+	MIBSubflowStale          // subflows that did not answer in time
+	MIBSubflowRecover        // and then did
+	MIBMPCurrEstab           // connections that speak MPTCP now
+	MIBBlackhole             // ways found that drop SYNs with MP_CAPABLE
+	MIBMPCapableDataFallback // connections whose first data came without MPTCP, or its ACK did
+	MIBDssFallback           // and whose later data or ACKs did
 	MIBSimultConnectFallback
 	MIBFallbackFailed // signs of a path without MPTCP that came too late to fall back
+	MIBWinProbe       // probes of a window that is closed, which is the connection's
 	MIBSyncookiesSent
 	MIBSyncookiesRecv
 	MIBSyncookiesFailed
@@ -99,9 +102,9 @@ var mibNames = [NumMIBs]string{
 	"MPJoinSynTxBindErr", "MPJoinSynTxConnectErr", "MPJoinPortSynRx", "MPJoinPortSynAckRx", "MPJoinPortAckRx",
 	"DSSNotMatching", "DSSCorruptionFallback", "DSSCorruptionReset", "DSSNoMatchTCP", "InfiniteMapTx", "InfiniteMapRx", "DataCsumErr", "NoDSSInWindow",
 	"OFOQueueTail", "OFOQueue", "OFOMerge", "DuplicateData",
-	"AddAddr", "AddAddrTx", "EchoAdd", "EchoAddTx", "EchoAddTxDrop", "PortAdd", "AddAddrDrop", "RmAddr", "RmAddrTx", "RmSubflow",
+	"AddAddr", "AddAddrTx", "AddAddrTxDrop", "EchoAdd", "EchoAddTx", "EchoAddTxDrop", "PortAdd", "AddAddrDrop", "RmAddr", "RmAddrTx", "RmSubflow",
 	"MPPrioTx", "MPPrioRx", "MPFailTx", "MPFailRx", "MPFastcloseTx", "MPFastcloseRx", "MPRstTx", "MPRstRx",
-	"SubflowStale", "SubflowRecover", "MPCurrEstab", "Blackhole", "MPCapableDataFallback", "SimultConnectFallback", "FallbackFailed",
+	"SubflowStale", "SubflowRecover", "MPCurrEstab", "Blackhole", "MPCapableDataFallback", "DssFallback", "SimultConnectFallback", "FallbackFailed", "WinProbe",
 	"SyncookiesSent", "SyncookiesRecv", "SyncookiesFailed",
 	"TCPFastOpenActive", "TCPFastOpenActiveFail", "TCPFastOpenPassive", "TCPFastOpenPassiveFail",
 	"TCPFastOpenListenOverflow", "TCPFastOpenCookieReqd", "TCPFastOpenBlackhole",
@@ -170,7 +173,7 @@ func (c *Conn) HandleSegment(now mono.Time, id int, seg *wire.Segment) {
 		c.tally.received(&seg.Options)
 	}
 	c.Conn.HandleSegment(now, id, seg)
-	c.tally.totals(c.Totals())
+	c.tally.totals(c.Totals(), c.Oddities())
 	c.news = c.news || c.measure.Reached(now)
 }
 
@@ -183,7 +186,7 @@ func (c *Conn) PollSegment(now mono.Time, seg *wire.Segment) bool {
 	if seg.Has&wire.OptMPTCP != 0 {
 		c.tally.sent(&seg.Options)
 	}
-	c.tally.totals(c.Totals())
+	c.tally.totals(c.Totals(), c.Oddities())
 	return true
 }
 
@@ -235,13 +238,13 @@ func (t *tally) sent(o *wire.Options) {
 }
 
 // totals counts what the totals of the connection show that is new.
-func (t *tally) totals(s *mpconn.Stats) {
+func (t *tally) totals(s *mpconn.Totals, o *mpconn.Oddities) {
 	now := seen{
 		reinjected: s.BytesReinjected, checksums: s.ChecksumErrors,
-		joins: s.JoinsAnswered, announcements: s.Announcements, oddities: s.Oddities,
+		joins: s.JoinsAnswered, announcements: s.Announcements, oddities: *o,
 	}
 	if len(s.Drops) > 0 {
-		now.mapping, now.dataWindow = s.Drops[reason.DropMapping]-s.FarMappings, s.Drops[reason.DropDataWindow]
+		now.mapping, now.dataWindow = s.Drops[reason.DropMapping]-o.FarMappings, s.Drops[reason.DropDataWindow]
 	}
 	if t.seen == nil {
 		if now == (seen{}) {
@@ -278,6 +281,8 @@ func (t *tally) oddities(o, seen *mpconn.Oddities) {
 	t.add(MIBAddAddrDrop, o.AddrsRefused-seen.AddrsRefused)
 	t.add(MIBFallbackFailed, o.FallbacksFailed-seen.FallbacksFailed)
 	t.add(MIBDSSCorruptionReset, o.ChecksumResets-seen.ChecksumResets)
+	t.add(MIBWinProbe, o.WindowProbes-seen.WindowProbes)
+	t.add(MIBAddAddrTxDrop, o.AnnouncesDropped-seen.AnnouncesDropped)
 }
 
 // fallbackMIB are the counters of the reasons to fall back that have one.
@@ -298,11 +303,7 @@ func (h *Host) countEvent(c *Conn, e *mpconn.Event, joined bool) {
 	switch e.Kind {
 	case mpconn.EventFallback:
 		h.setEstab(c, false)
-		if m, ok := fallbackMIB[e.Fallback]; ok {
-			h.count(m)
-		} else if e.Fallback == reason.FallbackPeerSYN && c.active {
-			h.count(MIBSimultConnectFallback)
-		}
+		h.countFallback(c, e)
 	case mpconn.EventSubflowUp:
 		switch {
 		case joined:
@@ -340,6 +341,19 @@ func (h *Host) countEvent(c *Conn, e *mpconn.Event, joined bool) {
 		if e.Close == reason.CloseFastClose {
 			h.count(MIBMPFastcloseRx)
 		}
+	}
+}
+
+// countFallback counts why a connection became plain TCP.
+func (h *Host) countFallback(c *Conn, e *mpconn.Event) {
+	m, ok := fallbackMIB[e.Fallback]
+	switch {
+	case m == MIBMPCapableDataFallback && e.Proven:
+		h.count(MIBDssFallback)
+	case ok:
+		h.count(m)
+	case e.Fallback == reason.FallbackPeerSYN && c.active:
+		h.count(MIBSimultConnectFallback)
 	}
 }
 

@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -189,4 +190,136 @@ func TestMIBOfParticularJoins(t *testing.T) {
 	require.Equal(t, uint64(1), l.client.mib()["PortAdd"])
 	require.Equal(t, uint64(2), l.client.mib()["AddAddr"])
 	require.Equal(t, uint64(1), l.client.mib()["AddAddrDrop"])
+}
+
+// A closed window is probed, and only as long as it is closed.
+func TestMIBOfWindowProbes(t *testing.T) {
+	l := newLab(t, host.Config{})
+	cfg := config(t)
+	cfg.ReadBuffer = 20_000
+	c, s := l.connect(config(t), l.listen(cfg, 0))
+	l.exchange(c, s)
+	require.Equal(t, 30_000, c.Write(l.now, make([]byte, 30_000)))
+	l.run()
+	require.Zero(t, l.client.mib()["WinProbe"])
+	l.advance(5 * time.Second) // after 200, 600, 1400 and 3000 ms
+	probes := l.client.mib()["WinProbe"]
+	require.InDelta(t, 4, probes, 1)
+	require.Zero(t, l.server.mib()["WinProbe"])
+	for read := 0; read < 30_000; {
+		n := s.Read(l.now, make([]byte, 30_000))
+		require.NotZero(t, n)
+		read += n
+		l.run()
+	}
+	l.advance(5 * time.Second)
+	require.Equal(t, probes, l.client.mib()["WinProbe"])
+}
+
+// Options that stop passing once MPTCP has worked count apart from those that
+// are missing on the first data.
+func TestMIBOfLateFallbacks(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		l := newLab(t, host.Config{})
+		c, s := l.connect(config(t), l.listen(config(t), 0))
+		if late {
+			s.Write(l.now, []byte{1})
+			l.run()
+			require.Equal(t, 1, c.Read(l.now, make([]byte, 1)))
+		}
+		l.lost = func(seg *wire.Segment) bool {
+			seg.Has &^= wire.OptMPTCP
+			return false
+		}
+		for range 4 {
+			c.Write(l.now, make([]byte, 100))
+			l.advance(50 * time.Millisecond)
+		}
+		want := map[bool]string{false: "MPCapableDataFallback", true: "DssFallback"}
+		require.EqualValues(t, 1, l.client.mib()[want[late]], "%v", l.client.mib())
+		require.Zero(t, l.client.mib()[want[!late]])
+	}
+}
+
+// A connection has 256 address ids.
+func TestMIBOfAnnouncementsWithoutID(t *testing.T) {
+	l := newLab(t, host.Config{})
+	c, s := l.connect(config(t), l.listen(config(t), 0))
+	l.exchange(c, s)
+	told := 0
+	for i := range 300 {
+		if c.Announce(l.now, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 9, byte(i >> 8), byte(i)}), 0)) {
+			told++
+		}
+	}
+	l.run()
+	require.Equal(t, 255, told)
+	require.EqualValues(t, 300-told, l.client.mib()["AddAddrTxDrop"])
+}
+
+// Of announcements that come in one go, the answers to 8 wait; those beyond are
+// not given, and counted.
+func TestMIBOfEchoesNotSent(t *testing.T) {
+	l := newLab(t, host.Config{})
+	c, s := l.connect(config(t), l.listen(config(t), 0))
+	l.exchange(c, s)
+	require.True(t, c.Announce(l.now, netip.AddrPortFrom(netip.MustParseAddr("10.0.7.1"), 0)))
+	told := copyOf(l.client.poll())
+	require.NotZero(t, told.Has&wire.OptAddAddr)
+	for range 8 {
+		l.server.deliver(copyOf(told))
+	}
+	require.Zero(t, l.server.mib()["EchoAddTxDrop"])
+	for range 3 {
+		l.server.deliver(copyOf(told))
+	}
+	l.run()
+	l.advance(time.Minute)
+	require.EqualValues(t, 11, l.server.mib()["AddAddr"])
+	require.EqualValues(t, 8, l.server.mib()["EchoAddTx"])
+	require.EqualValues(t, 3, l.server.mib()["EchoAddTxDrop"])
+}
+
+// linuxMIBs are the names of MPTcpExt in /proc/net/netstat of Linux 6.18.
+const linuxMIBs = `
+		MPCapableSYNRX MPCapableSYNTX MPCapableSYNACKRX MPCapableACKRX MPCapableFallbackACK
+		MPCapableFallbackSYNACK MPCapableSYNTXDrop MPCapableSYNTXDisabled MPCapableEndpAttempt
+		MPFallbackTokenInit MPTCPRetrans MPJoinNoTokenFound MPJoinSynRx MPJoinSynBackupRx MPJoinSynAckRx
+		MPJoinSynAckBackupRx MPJoinSynAckHMacFailure MPJoinAckRx MPJoinAckHMacFailure MPJoinRejected
+		MPJoinSynTx MPJoinSynTxCreatSkErr MPJoinSynTxBindErr MPJoinSynTxConnectErr DSSNotMatching
+		DSSCorruptionFallback DSSCorruptionReset InfiniteMapTx InfiniteMapRx DSSNoMatchTCP DataCsumErr
+		OFOQueueTail OFOQueue OFOMerge NoDSSInWindow DuplicateData AddAddr AddAddrTx AddAddrTxDrop EchoAdd
+		EchoAddTx EchoAddTxDrop PortAdd AddAddrDrop MPJoinPortSynRx MPJoinPortSynAckRx MPJoinPortAckRx
+		MismatchPortSynRx MismatchPortAckRx RmAddr RmAddrDrop RmAddrTx RmAddrTxDrop RmSubflow MPPrioTx
+		MPPrioRx MPFailTx MPFailRx MPFastcloseTx MPFastcloseRx MPRstTx MPRstRx SubflowStale SubflowRecover
+		SndWndShared RcvWndShared RcvWndConflictUpdate RcvWndConflict MPCurrEstab Blackhole
+		MPCapableDataFallback MD5SigFallback DssFallback SimultConnectFallback FallbackFailed WinProbe
+`
+
+// Every counter of Linux is here, but for those that mean nothing here.
+func TestMIBsOfLinux(t *testing.T) {
+	ours := make(map[string]bool)
+	for m := range host.NumMIBs {
+		ours[m.String()] = true
+	}
+	meaningless := []string{
+		"MD5SigFallback",        // TCP MD5 signatures are not supported
+		"MPJoinSynTxCreatSkErr", // a subflow is no socket that could fail to be made
+		"MPCapableEndpAttempt",  // an announced port has no listener that could take another connection
+		"MismatchPortSynRx",     // a join finds its connection by its token, at any port
+		"MismatchPortAckRx",
+		"SndWndShared", // a subflow's send window is never raised to the connection's
+		"RcvWndShared", // and its receive window is the connection's from the start,
+		"RcvWndConflictUpdate",
+		"RcvWndConflict", // which changes under a lock
+		"RmAddrDrop",     // a withdrawn address is acted on as it comes
+		"RmAddrTxDrop",   // and there is room for every id
+	}
+	var missing []string
+	for _, name := range strings.Fields(linuxMIBs) {
+		if !ours[name] {
+			missing = append(missing, name)
+		}
+	}
+	require.ElementsMatch(t, meaningless, missing)
 }

@@ -47,23 +47,42 @@ func (pt *pathTable) record(local, remote netip.Addr, p Path) {
 // with a policy that wants them contributes to the table.
 const measureEvery = 20 * time.Millisecond
 
+// forgetAfter is how old a measurement may be before a newer one takes its
+// place instead of being averaged with it.
+const forgetAfter = time.Second
+
 // measureLive takes over what the subflows of c measure now.
 func (h *Host) measureLive(now mono.Time, c *Conn) {
 	h.subflows = c.AppendSubflows(h.subflows[:0])
 	for i := range h.subflows {
 		if s := &h.subflows[i]; s.Close == reason.CloseNone && s.Up {
-			h.recordPath(now, s)
+			h.recordPath(s, true)
 		}
 	}
 }
 
-// recordPath takes over what a subflow measured.
-func (h *Host) recordPath(now mono.Time, s *mpconn.SubflowInfo) {
-	if s.TCP.SRTT > 0 {
-		h.paths.record(s.Local.Addr(), s.Remote.Addr(), Path{
-			SRTT: s.TCP.SRTT, MinRTT: s.TCP.MinRTT, Rate: s.TCP.DeliveryRate, LossRate: s.TCP.LossRate, LastUse: now,
-		})
+// recordPath takes over what a subflow measured, unless another has measured
+// its path since. Of a live one that is its latest sample, averaged with those
+// of all others with the gain of RFC 6298: the SRTT of a large window changes
+// too slowly to compare paths by, and that of a subflow that sends nothing not
+// at all.
+func (h *Host) recordPath(s *mpconn.SubflowInfo, live bool) {
+	if s.TCP.SRTT == 0 {
+		return
 	}
+	old, _ := h.Path(s.Local.Addr(), s.Remote.Addr())
+	srtt, at := s.TCP.SRTT, s.TCP.LastRTTAt
+	switch {
+	case at <= old.LastUse:
+		return
+	case live && old.SRTT > 0 && at.Sub(old.LastUse) < forgetAfter:
+		srtt = old.SRTT + (s.TCP.LastRTT-old.SRTT)/8
+	case live:
+		srtt = s.TCP.LastRTT
+	}
+	h.paths.record(s.Local.Addr(), s.Remote.Addr(), Path{
+		SRTT: srtt, MinRTT: s.TCP.MinRTT, Rate: s.TCP.DeliveryRate, LossRate: s.TCP.LossRate, LastUse: at,
+	})
 }
 
 // measured is what path managers see of the table.

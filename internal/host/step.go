@@ -177,7 +177,7 @@ func (h *Host) measure(now mono.Time, c *Conn, e mpconn.Event) {
 		for d, n := range s.TCP.Drops {
 			h.counters.ConnDrops[d] += n
 		}
-		h.recordPath(now, s)
+		h.recordPath(s, c.measure.Set())
 	}
 }
 

@@ -305,12 +305,38 @@ func TestPathsAreMeasured(t *testing.T) {
 	out := l.client.poll()
 	l.now = l.now.Add(30 * time.Millisecond)
 	l.server.deliver(copyOf(out))
+	l.run()
+	at := l.now
 	l.advance(100 * time.Millisecond)
 	s.Abort(l.now)
 	l.run()
 	p, known := l.client.Path(clientAddr, serverAddr)
 	require.True(t, known)
-	require.Equal(t, l.now, p.LastUse)
+	require.Equal(t, at, p.LastUse)
 	require.Greater(t, p.SRTT, time.Duration(0))
 	require.Equal(t, mono.Time(0), l.client.Deadline())
+}
+
+// The table averages the samples of all connections that are measured; one
+// that has no new sample has nothing to say.
+func TestTableOfPathsAveragesSamples(t *testing.T) {
+	l := newLab(t, host.Config{})
+	cfg, ln := config(t), l.listen(config(t), 0)
+	cfg.Measure = true
+	a, b := [2]*host.Conn{}, [2]*host.Conn{}
+	a[0], a[1] = l.connect(cfg, ln)
+	b[0], b[1] = l.connect(cfg, ln)
+	l.advance(2 * time.Second)
+	send := func(from, to *node, c *host.Conn, rtt time.Duration) time.Duration {
+		c.Write(l.now, []byte("hello"))
+		out := from.poll()
+		l.now = l.now.Add(rtt)
+		to.deliver(copyOf(out))
+		l.run()
+		p, _ := l.client.Path(clientAddr, serverAddr)
+		return p.SRTT
+	}
+	require.Equal(t, 40*time.Millisecond, send(l.client, l.server, a[0], 40*time.Millisecond), "what is old is forgotten")
+	require.Equal(t, 45*time.Millisecond, send(l.client, l.server, b[0], 80*time.Millisecond), "40 + (80 - 40)/8")
+	require.Equal(t, 45*time.Millisecond, send(l.server, l.client, a[1], 30*time.Millisecond), "what arrives is no sample")
 }

@@ -5,6 +5,8 @@ package interop
 import (
 	"context"
 	"net"
+	"net/netip"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -53,6 +55,22 @@ func kernelDialSpeaking(t *testing.T, mptcp, want bool, address string) *net.TCP
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
 	requireMultipath(t, c.(*net.TCPConn), want)
+	return c.(*net.TCPConn)
+}
+
+// kernelDialMapped is kernelDial of an IPv4 address from a socket of IPv6.
+func kernelDialMapped(t *testing.T, to netip.Addr) *net.TCPConn {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_MPTCP)
+	require.NoError(t, err)
+	f := os.NewFile(uintptr(fd), "mapped")
+	defer f.Close()
+	require.NoError(t, unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "cubic"))
+	require.NoError(t, unix.Connect(fd, &unix.SockaddrInet6{Port: port, Addr: to.As16()}))
+	c, err := net.FileConn(f)
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	requireMultipath(t, c.(*net.TCPConn), true)
 	return c.(*net.TCPConn)
 }
 

@@ -97,6 +97,34 @@ func TestAnnouncedPort(t *testing.T) {
 	})
 }
 
+// An announced address with a port of its own goes away, with its subflow.
+func TestRemovalOfAPort(t *testing.T) {
+	withPort := mptcp.Config{Announce: []netip.AddrPort{netip.AddrPortFrom(ipv4.addr(2, ours), 10100)}}
+	announced := step{want: joins(1, 1, 1).and(adds(server, 1)), subflows: 2}
+	play(t, []scenario{
+		{
+			name: "one", kernel: server, addresses: 2, endpoints: []string{"2 port 10100 signal"},
+			steps: []step{announced, {do: kernelDoes("endpoint delete id 2"), want: removes(server, 1, 1), subflows: 1}},
+		},
+		{
+			name: "one", kernel: client, links: v4(1), config: withPort,
+			steps: []step{announced, {do: linkGoes(false, 2), want: removes(server, 1, 1), subflows: 1}},
+		},
+	})
+}
+
+// Sockets of IPv6 that speak IPv4. Those on which the kernel listens are such,
+// too.
+func TestMappedAddresses(t *testing.T) {
+	play(t, []scenario{
+		{name: "subflow", kernel: client, mapped: true, addresses: 2, endpoints: []string{"2 subflow"}, steps: joined(1)},
+		{
+			name: "announced", kernel: client, mapped: true, links: v4(1),
+			steps: []step{{want: joins(1, 1, 1).and(adds(server, 1)), subflows: 2}},
+		},
+	})
+}
+
 // IPv6, and both families in one connection.
 func TestFamilies(t *testing.T) {
 	announced := func(n int) []step {
@@ -116,8 +144,8 @@ func TestFamilies(t *testing.T) {
 		{name: "IPv4, then IPv6", kernel: server, links: []family{ipv6}, endpoints: []string{"2 signal"}, steps: announced(1)},
 		{name: "IPv6, then IPv4", kernel: server, family: ipv6, links: v4(1), endpoints: []string{"2 signal"}, steps: announced(1)},
 		{name: "IPv6, then IPv4", kernel: client, family: ipv6, links: v4(1), steps: announced(1)},
-		// "IPv4, then IPv6" with the kernel as client does not exist: a socket
-		// that dials IPv4 has no IPv6 in Linux.
+		// A socket of IPv4 has no IPv6 in Linux.
+		{name: "IPv4, then IPv6", kernel: client, mapped: true, links: []family{ipv6}, steps: announced(1)},
 	})
 }
 
@@ -174,6 +202,19 @@ func TestSYNCookies(t *testing.T) {
 		{
 			name: "two joins over the server's limit", kernel: server, links: v4(2), sysctl: []string{always}, limits: "1 0",
 			steps: []step{{want: joins(2, 2, 1), subflows: 2}},
+		},
+		{
+			name: "two joins over the server's limit", kernel: client, addresses: 3, endpoints: []string{"2 subflow", "3 subflow"},
+			backlog: 2, listening: halfOpen, config: mptcp.Config{MaxSubflows: 2},
+			steps: []step{{want: joins(2, 1, 1), subflows: 2}},
+		},
+		{
+			name: "announced", kernel: server, addresses: 2, endpoints: []string{"2 signal"}, sysctl: []string{always},
+			steps: []step{{want: joins(1, 1, 1).and(adds(server, 1)), subflows: 2}},
+		},
+		{
+			name: "announced", kernel: client, links: v4(1), backlog: 2, listening: halfOpen,
+			steps: []step{{want: joins(1, 1, 1).and(adds(server, 1)), subflows: 2}},
 		},
 	})
 }

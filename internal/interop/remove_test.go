@@ -56,6 +56,13 @@ func TestRemovals(t *testing.T) {
 			steps: signalled(3, step{do: linkGoes(false, 2, 3, 4), want: removes(server, 3, 3), subflows: 1}),
 		},
 		{
+			name: "server's three addresses", kernel: server, addresses: 4, endpoints: []string{"2 signal", "3 signal", "4 signal"},
+			steps: signalled(3, step{
+				do:   kernelDoes("endpoint delete id 2", "endpoint delete id 3", "endpoint delete id 4"),
+				want: removes(server, 3, 3), subflows: 1,
+			}),
+		},
+		{
 			name: "all of the server's", kernel: server, addresses: 4, endpoints: []string{"2 signal", "3 signal", "4 signal"},
 			steps: signalled(3, step{do: kernelDoes("endpoint flush"), want: removes(server, 3, 3), subflows: 1}),
 		},
@@ -141,6 +148,26 @@ func TestAdditions(t *testing.T) {
 				{want: joins(1, 1, 1).and(adds(server, 1)), subflows: 2},
 				{do: linkGoes(false, 2), want: removes(server, 1, 1), subflows: 1},
 				{do: linkGoes(true, 2), want: joins(1, 1, 1).and(adds(server, 1)), subflows: 2},
+			},
+		},
+		{
+			name: "client's first address again", kernel: server, links: v4(1),
+			steps: append(joined(1),
+				step{do: linkGoes(false, 1), want: removes(client, 1, 1), subflows: 1},
+				step{do: linkGoes(true, 1), want: joins(1, 1, 1), subflows: 2}),
+		},
+		{
+			name: "client's first address again", kernel: client, addresses: 2, endpoints: []string{"1 subflow", "2 subflow"},
+			steps: append(joined(1),
+				step{do: kernelDoes("endpoint delete id 1"), want: removes(client, 1, 1), subflows: 1},
+				step{do: kernelDoes("endpoint add 10.10.1.1 id 9 subflow"), want: joins(1, 1, 1), subflows: 2}),
+		},
+		{
+			name: "server's first address again", kernel: server, addresses: 2, endpoints: []string{"1 signal", "2 signal"},
+			steps: []step{
+				{want: joins(1, 1, 1).and(adds(server, 1)), subflows: 2},
+				{do: kernelDoes("endpoint delete id 1"), want: removes(server, 1, 1), subflows: 1},
+				{do: kernelDoes("endpoint add 10.10.1.1 id 9 signal"), want: joins(1, 1, 1).and(adds(server, 1)), subflows: 2},
 			},
 		},
 		{

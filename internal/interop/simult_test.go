@@ -33,6 +33,9 @@ func TestSimultaneousFlows(t *testing.T) {
 		{rates: [2]float64{15, 5}},
 		{rates: [2]float64{15, 5}, delays: [2]time.Duration{1, 25}},
 		{rates: [2]float64{15, 5}, delays: [2]time.Duration{25, 1}},
+		// Of older kernels' test.
+		{rates: [2]float64{30, 10}},
+		{rates: [2]float64{10, 3}, delays: [2]time.Duration{1, 25}},
 	} {
 		for _, tt.kernel = range []side{client, server} {
 			for _, tt.back = range []bool{false, true} {

@@ -53,6 +53,34 @@ func TestAddAddrTimeout(t *testing.T) {
 			name: "one address", kernel: client, links: v4(1),
 			before: func(t *testing.T) { kernelDropsAddAddr(t, "output") }, steps: repeated(1, 5), exact: true,
 		},
+		{
+			name: "two addresses", kernel: client, links: v4(2),
+			before: func(t *testing.T) { kernelDropsAddAddr(t, "output") }, steps: repeated(2, 5), exact: true,
+		},
+	})
+}
+
+// kernelRejects makes the kernel answer SYNs from an address by RST, in the
+// chain "input" or "output".
+func kernelRejects(t *testing.T, chain string, from netip.Addr) {
+	t.Helper()
+	run(t, "nft", "add", "table", "inet", "box")
+	run(t, "nft", "add", "chain", "inet", "box", chain, "{ type filter hook "+chain+" priority 0; }")
+	run(t, "nft", "add", "rule", "inet", "box", chain, "ip", "saddr", from.String(), "tcp", "flags", "==", "syn", "reject", "with", "tcp", "reset")
+}
+
+// One of two joins is refused on its way. The other does not mind.
+func TestRefusedSubflow(t *testing.T) {
+	refused := []step{{want: joins(1, 1, 1).and(count(client, "MPJoinSynTx", 1)), subflows: 2}}
+	play(t, []scenario{
+		{
+			name: "one of two", kernel: client, addresses: 3, endpoints: []string{"3 subflow", "2 subflow"},
+			before: func(t *testing.T) { kernelRejects(t, "output", ipv4.addr(3, kernel)) }, steps: refused,
+		},
+		{
+			name: "one of two", kernel: server, links: v4(2), retried: true,
+			before: func(t *testing.T) { kernelRejects(t, "input", ipv4.addr(3, ours)) }, steps: refused,
+		},
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/gomptcp/gomptcp/internal/mono"
+	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/stream"
 	"github.com/gomptcp/gomptcp/internal/subflow"
 )
 
@@ -34,8 +36,13 @@ type buffer struct {
 	limit    int
 	ceiling  int // the limit grows no further; equal from the start when the size is fixed
 	reserved int // bytes of the limit taken from the budget
+	pinned   int // bytes besides the limit that a send queue's memory may take, from the budget, too
 	tuned    bool
 }
+
+// blockSlack is what the memory of a send queue may take besides its bytes: it is
+// counted in blocks, of which any stretch of bytes may begin one and end another.
+const blockSlack = 2 * stream.DefaultBlock
 
 // newBuffer returns a buffer of a fixed size, or with size 0 one that grows to
 // the ceiling.
@@ -65,10 +72,50 @@ func (c *Conn) grow(b *buffer, want int) bool {
 
 // release gives back what a buffer took from the budget.
 func (c *Conn) release(b *buffer) {
-	if c.cfg.Budget != nil && b.reserved > 0 {
-		c.cfg.Budget.Release(b.reserved)
+	if n := b.reserved + b.pinned; c.cfg.Budget != nil && n > 0 {
+		c.cfg.Budget.Release(n)
 	}
-	b.reserved = 0
+	b.reserved, b.pinned = 0, 0
+}
+
+// spare is what a send queue may hold besides the limit without asking.
+func (b *buffer) spare() int { return min(b.limit, startBuffer) }
+
+// coverPinned takes from the budget what the send queue holds, beyond what is
+// spare, of bytes that the peer's connection has, but a slow subflow has yet to
+// get acknowledged, or gives it back. The queue holds twice the limit and
+// blockSlack at most: there, or earlier where the budget ends, such bytes take
+// the room of what could be written.
+func (c *Conn) coverPinned(now mono.Time) {
+	b := &c.snd.buffer
+	n := min(c.snd.q.Memory()-c.outstanding()-blockSlack, b.limit) - b.spare()
+	n = max(n, 0) - b.pinned
+	switch {
+	case c.over:
+		return
+	case n < 0 && c.cfg.Budget != nil:
+		c.cfg.Budget.Release(-n)
+	case n > 0 && c.cfg.Budget != nil && !c.cfg.Budget.Reserve(n):
+		n = 0
+	}
+	b.pinned += n
+	if b.limit > c.outstanding() && c.WriteRoom() == 0 {
+		c.unpin(now)
+	}
+}
+
+// unpin gives up subflows that get no answer, and so keep memory without which
+// nothing more could be written.
+//
+// RFC 8684, Section 3.6: "it is more efficient to reset and start again than it
+// is to retransmit the queued data."
+func (c *Conn) unpin(now mono.Time) {
+	for _, f := range c.flows {
+		pins := !f.out.empty() && f.out.first().data < c.snd.una
+		if pins && f.stale && f.failed == reason.CloseNone && c.otherUsable(f) {
+			c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetOutstanding)
+		}
+	}
 }
 
 // moved is how far both streams had come when idleness was last looked for.
@@ -97,7 +144,7 @@ func (c *Conn) shrinkIdle(now mono.Time) {
 		c.watchIdle(now)
 		return
 	}
-	c.shrink(&c.snd.buffer, int(c.snd.q.End()-min(c.snd.una, c.snd.q.End())))
+	c.shrink(&c.snd.buffer, c.outstanding())
 	next := c.rcv.q.Next()
 	c.shrink(&c.rcv.buffer, int(max(c.rcv.adv, next)-next)+c.rcv.q.Readable())
 }

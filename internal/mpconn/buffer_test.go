@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/stream"
 	"github.com/gomptcp/gomptcp/internal/wire"
 	"github.com/gomptcp/gomptcp/scheduler"
 )
@@ -204,6 +205,76 @@ func TestBudget(t *testing.T) {
 	l.b.cfg.Budget, l.b.cfg.ReadBuffer, l.b.cfg.WriteBuffer = p, 1<<20, 1<<20
 	l.connect()
 	require.Equal(t, 1<<20, l.b.conn.Info().ReadBuffer+l.b.conn.Info().WriteBuffer-256<<10)
+}
+
+// What the peer has, but a slow subflow has yet to get acknowledged, is kept.
+// That is as much as the send buffer again at most, and comes out of the budget;
+// where that is empty, the beginning of a buffer is still granted twice, and a
+// subflow that gets no answer stops nobody. Guards: coverPinned, and that
+// WriteRoom counts memory.
+func TestPinnedMemoryIsBounded(t *testing.T) {
+	const slack = 3 * stream.DefaultBlock // what a Write takes may begin one more
+	for _, budget := range []int{0, 1 << 20, 64 << 20} {
+		t.Run(fmt.Sprint(budget), func(t *testing.T) {
+			p := &purse{left: budget}
+			l := newLab(t, 8, 2)
+			l.a.cfg.Budget, l.a.cfg.MaxBuffer = p, 2<<20
+			l.a.schedule("roundrobin")
+			l.connect()
+			l.prove()
+			l.join(1)
+			l.run("join", time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 && l.b.count(EventSubflowUp) == 2 })
+			l.transfer(l.a, l.b, 3_000_000, time.Minute, nil)
+			// What comes on path 1 is taken and DATA_ACKed on the other, but the
+			// subflow does not hear of it.
+			l.paths[1].box = func(from *end, seg *wire.Segment) bool { return from == l.a || seg.PayloadLen() > 0 }
+			most, start := 0, l.now
+			l.transfer(l.a, l.b, 20_000_000, time.Minute, func() {
+				i := l.a.conn.Info()
+				taken := budget - p.left
+				require.LessOrEqual(t, i.SendMemory, 2*i.WriteBuffer+slack)
+				require.LessOrEqual(t, i.SendMemory, 2*startBuffer+taken+slack, "beyond what is granted it is paid for")
+				most = max(most, i.SendMemory-i.Unsent-i.Unacked)
+			})
+			require.Greater(t, most, 200_000, "much was pinned")
+			require.Less(t, l.now.Sub(start), 30*time.Second)
+			l.paths[1].box = nil
+			l.run("subflow", time.Minute, func() bool { return l.a.conn.Info().SendMemory == 0 })
+			grown := l.a.conn.Info().WriteBuffer + l.a.conn.Info().ReadBuffer - 2*startBuffer
+			require.Equal(t, budget, p.left+grown, "what was pinned is given back")
+			l.a.write(1000)
+			l.a.conn.Abort(l.now)
+			l.a.pump()
+			require.Equal(t, budget, p.left)
+		})
+	}
+}
+
+// Subflows that die one after the other may keep more than the send buffer twice.
+// RFC 8684, Section 3.6, code 4: they are reset before they stop the writer.
+// Guard: unpin.
+func TestPinnedMemoryStopsNobody(t *testing.T) {
+	l := newLab(t, 9, 4)
+	l.a.cfg.WriteBuffer = 300_000
+	l.a.schedule("roundrobin")
+	l.connect()
+	l.prove()
+	for i := range 3 {
+		l.join(i + 1)
+	}
+	l.run("join", time.Second, func() bool { return l.a.count(EventSubflowUp) == 4 && l.b.count(EventSubflowUp) == 4 })
+	l.transfer(l.a, l.b, 3_000_000, time.Minute, nil)
+	start := l.now
+	for i := range 3 {
+		l.paths[i+1].box = func(from *end, seg *wire.Segment) bool { return from == l.a || seg.PayloadLen() > 0 }
+		l.transfer(l.a, l.b, 3_000_000, time.Minute, func() {
+			require.LessOrEqual(t, l.a.conn.Info().SendMemory, 2*300_000+3*stream.DefaultBlock)
+		})
+	}
+	require.Less(t, l.now.Sub(start), 20*time.Second)
+	rst := append(l.a.resets(1), l.a.resets(2)...)
+	require.NotEmpty(t, rst)
+	require.Equal(t, wire.TCPRst{Reason: reason.ResetOutstanding, Transient: true}, rst[0].TCPRst)
 }
 
 // Bytes received beyond a hole do not make the buffer grow: two paths of which

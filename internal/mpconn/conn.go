@@ -41,21 +41,23 @@ type Conn struct {
 	joinable  bool // MPTCP was proven in both directions: joins allowed
 	added     bool // a further subflow has come up: no fallback for lost options
 	checksum  bool // DSS checksums are in use
+	single    bool // the only subflow was closed by a RST with MP_FAIL
 	held      bool // the SYN waits for data that could go along with it
 	over      bool // EventClosed was emitted
 	err       reason.Close
 
-	userClosed bool
-	ending     reason.Close // why every subflow is being reset
-	closing    fastClose
-	orphanedBy reason.Close // how the last subflow ended
+	userClosed  bool
+	denyInitial bool         // the peer's flag C
+	ending      reason.Close // why every subflow is being reset
+	orphanedBy  reason.Close // how the last subflow ended
+	closing     fastClose
 
 	localKey, remoteKey     key.Key
 	localToken, remoteToken key.Token
-	denyInitial             bool // the peer's flag C
+	stopped                 uint32 // bit l = EventJoinStopped was emitted for reason.Limit l
+	proofs                  uint8  // how often proof was asked for
 
 	opened *subflow.FastOpened // kept of a first flow that is gone
-	proofs uint8               // how often proof was asked for
 
 	flows  []*flow       // live ones in order of id
 	nextID int           // ids only grow
@@ -82,9 +84,9 @@ type Conn struct {
 	backoff int // of DataRexmit
 
 	lastMoved *moved // when timerShrink was set
-	events    []Event
-	stopped   uint32 // bit l = EventJoinStopped was emitted for reason.Limit l
-	stats     Stats
+	events    []pending
+	stats     Totals
+	oddities  *Oddities                  // of oddity, to be changed
 	placed    func(mono.Time, Placement) // nil = nobody wants to know
 }
 
@@ -103,10 +105,10 @@ type sendSide struct {
 	closed   bool         // a DATA_FIN follows the last byte
 	finSent  bool         // the DATA_FIN went out at least once
 	finAgain bool         // and must go out again
-	finOn    *flow        // where it went last
 	idle     bool         // nothing could be scheduled since the last input
 	full     bool         // and that because all windows are in use
 	waited   bool         // the flows were told that bytes wait
+	finOn    *flow        // where the DATA_FIN went last
 	heldAt   mono.Time    // since when the scheduler waits though no event is on its way
 }
 
@@ -152,7 +154,7 @@ func newConn(cfg *Config, active bool) *Conn {
 	c.rcv.adv = uint64(c.rcv.buffer.limit)
 	c.sched, c.flowSize = c.cfg.Scheduler(), cfg.FlowSize
 	c.group = c.cfg.Congestion()
-	c.addrs.signaling = &noSignaling
+	c.addrs.signaling, c.oddities = &noSignaling, &noOddities
 	if cfg.Plain {
 		c.mode, c.fallback = modePlain, cmp.Or(cfg.PlainWhy, reason.FallbackRequested)
 		c.snd.edge = noEdge
@@ -160,8 +162,9 @@ func newConn(cfg *Config, active bool) *Conn {
 		c.addrs.signaling = &signaling{}
 		c.addrs.init(cfg.Local, cfg.Remote)
 		c.localKey = cfg.Key
-		c.localToken = c.localKey.Token()
-		c.snd.setIDSN(c.localKey.IDSN())
+		token, idsn := c.localKey.Derive()
+		c.localToken = token
+		c.snd.setIDSN(idsn)
 	}
 	return c
 }
@@ -172,7 +175,7 @@ func Dial(now mono.Time, cfg *Config) *Conn {
 	f := c.addFlow(flowArgs{local: cfg.Local, remote: cfg.Remote})
 	f.tcp = subflow.Open(now, c.firstConfig(now, f, cfg), f.ctl)
 	c.held = cfg.Hold
-	c.emitFlow(EventSubflowOpened, f, Event{})
+	c.emit(pending{kind: EventSubflowOpened, f: f})
 	return c
 }
 
@@ -186,7 +189,7 @@ func Accept(now mono.Time, cfg *Config, syn *wire.Segment) *Conn {
 	if c.mode != modePlain {
 		c.snd.edge = uint64(syn.Wnd)
 	}
-	c.emitFlow(EventSubflowOpened, f, Event{})
+	c.emit(pending{kind: EventSubflowOpened, f: f})
 	if cfg.FastOpen.Take {
 		c.takeSYNData(f)
 	}
@@ -196,7 +199,7 @@ func Accept(now mono.Time, cfg *Config, syn *wire.Segment) *Conn {
 // HandleSegment takes a segment that arrived on subflow id.
 func (c *Conn) HandleSegment(now mono.Time, id int, seg *wire.Segment) {
 	f := c.flow(id)
-	if f == nil || c.over {
+	if f == nil {
 		c.drop(reason.DropNoConn)
 		return
 	}
@@ -229,7 +232,9 @@ func (c *Conn) handleOptions(now mono.Time, f *flow, seg *wire.Segment) {
 	}
 	if f.phase != phaseUp {
 		c.handshake(now, f, seg)
-		if c.mode != modeMPTCP || f.phase == phaseDead {
+		// Until a join is verified it may be anybody's, who has no say.
+		stranger := f.phase == phaseOpening && seg.Flags&wire.RST == 0
+		if c.mode != modeMPTCP || f.phase == phaseDead || stranger {
 			return
 		}
 	}
@@ -247,6 +252,9 @@ func (c *Conn) handleOptions(now mono.Time, f *flow, seg *wire.Segment) {
 		c.handleDSS(now, f, seg)
 	}
 	if seg.Flags&wire.SYN == 0 {
+		if c.single && f.phase == phaseUp {
+			c.placeAlone(now, f) // after the DATA_ACK
+		}
 		c.checkProof(now, f, seg)
 	}
 }
@@ -284,6 +292,7 @@ func (c *Conn) collect(now mono.Time, f *flow) {
 		return
 	}
 	c.flowAcked(f)
+	c.coverPinned(now)
 	c.watchIdle(now)
 	var d subflow.Data
 	for f.tcp.NextData(&d) {

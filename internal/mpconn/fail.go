@@ -17,7 +17,10 @@ type failure struct {
 	due     bool    // an ACK must say so
 	waiting bool    // the peer's answer to that is not in
 	noticed bool    // it was we who found the checksum wrong
+	alone   bool    // our infinite mapping of its first byte waits for an ACK
 	tries   int
+	line    uint64 // if lined: see lineOf
+	lined   bool
 	retry   mono.Time // when to say it again
 }
 
@@ -53,7 +56,7 @@ func (c *Conn) failByReset(now mono.Time, f *flow) {
 	fail := &f.inTrouble().fail
 	fail.onReset, fail.waiting, fail.due, fail.retry = true, false, false, 0
 	if fail.noticed {
-		c.stats.ChecksumResets++
+		c.oddity().ChecksumResets++
 	}
 	c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
 }
@@ -70,7 +73,7 @@ func (c *Conn) handleFail(now mono.Time, f *flow, seg *wire.Segment) {
 		return
 	}
 	at := c.snd.place(uint64(seg.FailDSN), true, c.snd.una)
-	if at < 0 || uint64(at) > c.snd.nxt || f.phase != phaseUp || f.failed != reason.CloseNone {
+	if at < int64(c.snd.una) || uint64(at) > c.snd.nxt || f.phase != phaseUp || f.failed != reason.CloseNone {
 		c.drop(reason.DropBadAck)
 		return
 	}
@@ -80,7 +83,6 @@ func (c *Conn) handleFail(now mono.Time, f *flow, seg *wire.Segment) {
 		c.resend(uint64(at), c.snd.nxt, f)
 		return
 	}
-	c.stopJoins(now, f)
 	c.fallBack(now, f, reason.FallbackChecksum)
 	f.fail.due = true
 }
@@ -89,14 +91,13 @@ func (c *Conn) handleFail(now mono.Time, f *flow, seg *wire.Segment) {
 //
 // RFC 8684, Section 3.7: "Failed data MUST NOT be DATA_ACKed and so will be
 // retransmitted on other subflows".
-// Deviation: a subflow that the connection opens after such a reset does not
-// begin with an infinite mapping; it is as good as any new subflow.
 func (c *Conn) handleFailReset(f *flow, seg *wire.Segment) {
 	at := c.snd.place(uint64(seg.FailDSN), true, c.snd.una)
-	if at < 0 || uint64(at) > c.snd.nxt {
+	if at < int64(c.snd.una) || uint64(at) > c.snd.nxt {
 		c.drop(reason.DropBadAck)
 		return
 	}
+	c.single = c.onlyPath(f)
 	c.resend(uint64(at), c.snd.nxt, f)
 }
 
@@ -110,12 +111,13 @@ func (f *flow) answerFail() {
 	}
 }
 
-// failing reports whether the connection waits for the answer to an MP_FAIL.
+// failing reports whether the connection waits for the answer to an MP_FAIL, or
+// for that to an infinite mapping.
 // From then on it takes no subflow and sends nothing out of order, so that
 // falling back stays possible.
 func (c *Conn) failing() bool {
 	for _, f := range c.flows {
-		if f.fail.waiting {
+		if f.fail.waiting || f.fail.alone {
 			return true
 		}
 	}
@@ -167,7 +169,7 @@ func (c *Conn) sendsInLine(f *flow) bool {
 // receivesInLine reports whether what comes on a flow is, as far as mappings
 // tell, the peer's stream in order, with nothing received beyond a hole.
 func (c *Conn) receivesInLine(f *flow) bool {
-	delta := c.rcv.q.Next() - f.heldFrom()
+	delta := c.lineOf(f)
 	for i := range f.in.all() {
 		m := &f.in.all()[i]
 		if m.end() > f.heldFrom() && m.data-m.off != delta {

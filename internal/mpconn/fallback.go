@@ -17,6 +17,7 @@ const noEdge = math.MaxInt64
 
 // startPlain makes the connection plain TCP before MPTCP ever worked on it.
 func (c *Conn) startPlain(why reason.Fallback) {
+	proven := c.joinable
 	c.mode, c.fallback = modePlain, why
 	c.checksum, c.joinable = false, false
 	c.addrs.announce, c.addrs.echoes, c.addrs.withdraw = nil, nil, nil
@@ -27,7 +28,7 @@ func (c *Conn) startPlain(why reason.Fallback) {
 		}
 	}
 	c.snd.reinject.Clear()
-	c.emit(Event{Kind: EventFallback, Fallback: why})
+	c.emit(pending{kind: EventFallback, fallback: why, proven: proven})
 }
 
 // fallBack makes an MPTCP connection plain TCP: from here on the subflow's
@@ -40,22 +41,21 @@ func (c *Conn) startPlain(why reason.Fallback) {
 // end of all joins and the refusal of new ones happen within one call, so that
 // nothing can come in between.
 func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
-	delta := c.rcv.q.Next() - f.heldFrom()
+	delta := c.lineOf(f)
 	inLine := c.sendsInLine(f) && c.receivesInLine(f)
 	if why != reason.FallbackChecksum && why != reason.FallbackInfinite {
-		// The peer is taken to have been plain TCP from the start.
-		inLine = inLine && !c.added && delta == 0 && c.stats.BytesReinjected == 0
+		inLine = c.plainSoFar(f)
 	}
 	if c.cfg.RequireMPTCP {
 		c.fallback = why
-		c.emit(Event{Kind: EventFallback, Fallback: why})
+		c.emit(pending{kind: EventFallback, fallback: why})
 		c.abort(now, reason.CloseLocalReset)
 		return
 	}
 	if !inLine {
 		// What the subflow carries is not the stream in order: going on would
 		// deliver wrong bytes.
-		c.stats.FallbacksFailed++
+		c.oddity().FallbacksFailed++
 		c.abort(now, reason.CloseLocalReset)
 		return
 	}
@@ -64,7 +64,7 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 	c.startPlain(why)
 	f.inTrouble().infiniteDelta = delta
 	if f.fail != (failure{}) {
-		f.fail.waiting, f.fail.due, f.fail.retry = false, false, 0
+		f.fail.waiting, f.fail.due, f.fail.alone, f.fail.retry = false, false, false, 0
 	}
 	f.tcp.SetRoom(subflow.Room{Data: roomData}) // for the infinite mapping
 	if c.rcv.hasFin && !c.rcv.eof() {
@@ -88,7 +88,13 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 // implementation MUST drop out of MPTCP mode and fall back to regular TCP." A join
 // that is under way does not count, lest one side fall back and the other go on
 // with MPTCP, unless the peer may have had its third ACK already.
-func (c *Conn) mayFallBack(f *flow) bool { return !c.added && f.join == nil && c.onlyPath(f) }
+func (c *Conn) mayFallBack(f *flow) bool { return !c.added && c.onlyPath(f) }
+
+// plainSoFar reports whether all that the only flow there ever was carried, both
+// ways, is what plain TCP would have carried: no byte twice, and none left out.
+func (c *Conn) plainSoFar(f *flow) bool {
+	return c.rcv.q.Next() == f.heldFrom() && c.stats.BytesReinjected == 0
+}
 
 // heldFrom returns the subflow offset of the first byte not delivered.
 func (f *flow) heldFrom() uint64 {
@@ -108,6 +114,10 @@ func (c *Conn) checkProof(now mono.Time, f *flow, seg *wire.Segment) {
 	if f.fail.waiting || f.failed != reason.CloseNone {
 		return
 	}
+	if f.fail.alone {
+		c.aloneAnswered(now, f)
+		return
+	}
 	acks := f.tcp.Acked() > f.lead.out
 	if seg.Has&wire.OptMPTCP != 0 {
 		f.bare = 0
@@ -123,17 +133,41 @@ func (c *Conn) checkProof(now mono.Time, f *flow, seg *wire.Segment) {
 	if !acks || f.dataAcked || patient && f.bare < bareACKs {
 		return
 	}
-	switch {
-	case c.mayFallBack(f):
-		// RFC 8684, Section 3.7: data on the first subflow acknowledged
-		// without a DATA_ACK means that the peer has fallen back.
-		c.fallBack(now, f, reason.FallbackNoDataACK)
-	case f.join != nil || c.otherUsable(f):
-		// The same section: on a later subflow "the host MUST close the subflow
-		// with a RST"; once there are several, the first is treated alike.
-		c.stats.FallbacksFailed++
-		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
+	if c.mayFallBack(f) {
+		c.followBare(now, f)
+	} else if f.join != nil || c.otherUsable(f) {
+		// RFC 8684, Section 3.7: on a later subflow "the host MUST close the
+		// subflow with a RST"; once there are several, the first is treated alike.
+		c.giveUpBare(now, f)
 	}
+}
+
+// followBare falls back where data on the first subflow was acknowledged without
+// a DATA_ACK, if that is safe.
+//
+// RFC 8684, Section 3.7: "the sender determines the path is not MPTCP capable."
+//
+// The peer may still speak MPTCP, only that nothing shows it any more. Bytes that
+// came without a mapping may then be some that it sent again at the data level,
+// which happens after a retransmission timeout, so that only young ones are known
+// to be new; half of that, lest they were delayed more than what follows them.
+func (c *Conn) followBare(now mono.Time, f *flow) {
+	young := max(leastRTO, f.tcp.Snapshot().MinRTT) / 2
+	if s := &f.stuck; s.since.Set() && now.Sub(s.since) >= young || !c.plainSoFar(f) {
+		c.giveUpBare(now, f)
+		return
+	}
+	c.fallBack(now, f, reason.FallbackNoDataACK)
+}
+
+// leastRTO is the least retransmission timeout in use, ours and Linux's.
+const leastRTO = 200 * time.Millisecond
+
+// giveUpBare resets a subflow that loses options when it is too late to fall
+// back.
+func (c *Conn) giveUpBare(now mono.Time, f *flow) {
+	c.oddity().FallbacksFailed++
+	c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
 }
 
 // checkPlain guards the stream after a fallback: should the peer, against
@@ -144,7 +178,11 @@ func (c *Conn) checkPlain(now mono.Time, f *flow, seg *wire.Segment) {
 		f.answerFail()
 	}
 	d := &seg.DSS
-	if seg.Has&wire.OptDSS == 0 || d.Flags&wire.DSSMap == 0 || d.Len == 0 || d.SSN == 0 || c.remoteKey == (key.Key{}) {
+	if seg.Has&wire.OptDSS == 0 || d.Flags&wire.DSSMap == 0 || d.SSN == 0 || c.remoteKey == (key.Key{}) {
+		return
+	}
+	c.adoptStart(f, d)
+	if d.Len == 0 {
 		return
 	}
 	at := f.offsetOf(d.SSN) + f.infiniteDelta
@@ -165,35 +203,42 @@ const unmappedTimeout = 10 * time.Second
 // stuck is held payload that waits for its mapping.
 type stuck struct {
 	off   uint64
-	until mono.Time // 0 = there is none
+	since mono.Time // when it came; 0 = there is none
+}
+
+// until returns when the wait ends; 0 = there is none.
+func (s *stuck) until() mono.Time {
+	if !s.since.Set() {
+		return 0
+	}
+	return s.since.Add(unmappedTimeout)
 }
 
 // unmapped acts on in-order payload for which no mapping is known.
 func (c *Conn) unmapped(now mono.Time, f *flow) {
-	if !c.joinable && f.join == nil && f.in.empty() {
+	if !c.joinable && f.in.empty() {
 		// Not a single mapping has come: options do not pass.
 		c.fallBack(now, f, reason.FallbackNoMapping)
 		return
 	}
 	c.stats.Drops.Count(reason.DropUnmapped)
-	if !f.stuck.until.Set() || f.stuck.off != f.heldFrom() {
-		f.inTrouble().stuck = stuck{f.heldFrom(), now.Add(unmappedTimeout)}
+	if !f.stuck.since.Set() || f.stuck.off != f.heldFrom() {
+		f.inTrouble().stuck = stuck{f.heldFrom(), now}
 	}
 	// RFC 8684, Section 3.3.1: a mapping may yet come; after a receive window
 	// of data without one, the subflow SHOULD be reset. Section 3.7: with the
 	// code for middlebox interference. The longest mapping has passed before.
 	if f.got-f.heldFrom() >= min(uint64(c.rcv.buffer.limit)/2, maxMapping) {
-		c.stats.FallbacksFailed++
-		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
+		c.giveUpBare(now, f)
 	}
 }
 
 // unmappedTooLong resets a subflow whose payload has waited for a mapping for
 // too long.
 func (c *Conn) unmappedTooLong(now mono.Time, f *flow) {
-	f.stuck.until = 0
-	if len(f.held) > 0 && f.heldFrom() == f.stuck.off && f.failed == reason.CloseNone {
-		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
+	f.stuck = stuck{}
+	if f.failed == reason.CloseNone {
+		c.giveUpBare(now, f)
 	}
 }
 
@@ -203,7 +248,10 @@ func (c *Conn) infiniteMapping(now mono.Time, f *flow, d *wire.DSS) {
 	delta := uint64(place) - f.offsetOf(d.SSN)
 	// The subflow's stream must be the connection's from here on, which it is
 	// only if nothing went another way.
-	if place < 0 || !c.onlyPath(f) || f.heldFrom()+delta != c.rcv.q.Next() {
+	f.noteLine(mapping{off: f.offsetOf(d.SSN), data: uint64(place)})
+	fits := f.heldFrom()+delta == c.rcv.q.Next() || f.fail.alone && int64(f.heldFrom()+delta) < int64(c.rcv.q.Next())
+	fresh := f.join != nil && f.offsetOf(d.SSN) == f.lead.in && !f.fail.alone
+	if place < 0 || !c.onlyPath(f) || !fits || fresh && !c.beginAlone(f) {
 		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMPTCP)
 		return
 	}
@@ -257,11 +305,13 @@ func (f *flow) infiniteAcked(acked uint64) {
 // 0."
 func (c *Conn) putInfinite(f *flow, seg *wire.Segment) {
 	i := &f.infinite
-	seg.Has |= wire.OptDSS
-	seg.DSS = wire.DSS{
-		Flags: wire.DSSMap | wire.DSSDSN8, DSN: uint64(c.snd.dsn(i.mapping.data)),
-		SSN: f.lead.ssn(i.mapping.off), HasChecksum: i.summed,
+	if seg.Has&wire.OptDSS == 0 {
+		seg.Has |= wire.OptDSS
+		seg.DSS = wire.DSS{}
 	}
+	d := &seg.DSS
+	d.Flags |= wire.DSSMap | wire.DSSDSN8
+	d.DSN, d.SSN, d.HasChecksum = uint64(c.snd.dsn(i.mapping.data)), f.lead.ssn(i.mapping.off), i.summed
 }
 
 // verified reports whether all of a mapping has arrived and its checksum

@@ -49,12 +49,19 @@ func (c *Conn) Held() bool { return c.held }
 // Connect has a SYN that is held leave without data.
 func (c *Conn) Connect() { c.held = false }
 
-// AwaitInput has a SYN that is held leave soon, whether anything is written or
-// not: it may be for the peer to speak first.
-func (c *Conn) AwaitInput(now mono.Time) {
-	if c.held && !c.timers.At(timerHold).Set() {
-		c.timers.Set(timerHold, now.Add(holdGrace))
+// AwaitInput says that the user waits for input. A SYN that is held leaves soon
+// then, whether anything is written or not: it may be for the peer to speak first.
+// ACKs that were to go along with an answer leave at once. It reports whether that
+// changes anything.
+func (c *Conn) AwaitInput(now mono.Time) bool {
+	any := c.held && !c.timers.At(timerFastOpen).Set()
+	if any {
+		c.timers.Set(timerFastOpen, now.Add(holdGrace))
 	}
+	for _, f := range c.flows {
+		any = f.tcp.AwaitInput() || any
+	}
+	return any
 }
 
 // FastOpened says what became of the fast open.
@@ -106,7 +113,7 @@ func (c *Conn) synDataAcked(now mono.Time, f *flow) {
 	c.dataAcked(n)
 	if c.mode != modePlain {
 		c.snd.edge += n // the window of the SYN/ACK begins behind them
-		c.timers.Set(timerProof, now.Add(max(f.tcp.Snapshot().SRTT/4, time.Millisecond)))
+		c.timers.Set(timerFastOpen, now.Add(max(f.tcp.Snapshot().SRTT/4, time.Millisecond)))
 	}
 }
 
@@ -128,7 +135,7 @@ func (c *Conn) askProof(now mono.Time) {
 	}
 	f.tcp.Probe()
 	if c.proofs++; c.proofs < maxProofs {
-		c.timers.Set(timerProof, now.Add(f.tcp.RTO()<<c.proofs))
+		c.timers.Set(timerFastOpen, now.Add(f.tcp.RTO()<<c.proofs))
 	}
 }
 
@@ -146,7 +153,7 @@ func (c *Conn) takeSYNData(f *flow) {
 	f.lead.in = f.got
 	f.early = true
 	c.connected = true
-	c.emit(Event{Kind: EventConnected})
+	c.emit(pending{kind: EventConnected})
 }
 
 // proveEarly sees to it, as the passive opener that has the peer's key now, that

@@ -262,13 +262,15 @@ func (c *Conn) addMapping(now mono.Time, f *flow, m mapping) {
 	}
 	// RFC 8684, Section 3.3.4: "A sanity check SHOULD be performed at the
 	// subflow level to ensure that the subflow and mapped sequence numbers meet
-	// the following test: SSN - SUBFLOW_ACK <= DSN - DATA_ACK".
-	// Deviation: reinjected data follows, on its subflow, data with higher
-	// numbers, and fails that test while it is good. What is tested is that the
-	// subflow runs ahead by no more than the connection's window can have
-	// allowed.
+	// the following test: SSN - SUBFLOW_ACK <= DSN - DATA_ACK". It decides what
+	// is accepted at the connection level, where payload comes in the subflow's
+	// order only: then SSN is SUBFLOW_ACK, and whatever is new meets the test.
+	// Before its turn, reinjected data that follows data with higher numbers
+	// fails it while it is good; it waits on its subflow. What is tested here is
+	// that the subflow runs ahead by no more than the connection's window can
+	// have allowed.
 	if m.end() > f.got+uint64(c.rcv.buffer.limit)+maxMapping {
-		c.stats.FarMappings++
+		c.oddity().FarMappings++
 		c.drop(reason.DropMapping)
 		return
 	}
@@ -276,6 +278,7 @@ func (c *Conn) addMapping(now mono.Time, f *flow, m mapping) {
 		c.drop(reason.DropMemory)
 		return
 	}
+	f.noteLine(m)
 	if f.in.insert(m) == mappingContradicts {
 		// RFC 8684, Section 3.3.1: "A sender MUST NOT change this mapping after
 		// it has been declared".

@@ -94,6 +94,9 @@ func (c *Conn) putData(f *flow, seg *wire.Segment, r subflow.Range) {
 		// has proved that they arrived.
 		f.keysSent = true
 		c.putCapableData(seg, m)
+	case c.mode == modeMPTCP && f.fail.alone:
+		c.putDataAck(f, seg)
+		c.putInfinite(f, seg)
 	case c.mode != modePlain:
 		c.putMapping(f, seg, m)
 		if f.riding {

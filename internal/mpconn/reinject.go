@@ -63,7 +63,7 @@ func (c *Conn) flowTimeout(now mono.Time, f *flow) {
 	first := !f.stale
 	f.stale = true
 	if first {
-		c.stats.Stale++
+		c.oddity().Stale++
 	}
 	if c.mode == modeMPTCP {
 		f.inTrouble().silence.begin(now)
@@ -174,18 +174,14 @@ func (c *Conn) dataTimeout(now mono.Time) {
 
 // timeoutOfBare acts on the data-level timer where the peer acknowledges like
 // plain TCP. Before anything is sent out of the subflow's order, which plain TCP
-// would take for new bytes, it is still possible to follow it; but not if bytes
-// came whose mapping was lost, for they may be some that it sent again itself,
-// and not while a join may have come up at the peer.
+// would take for new bytes, it is still possible to follow it, but not while a
+// join may have come up at the peer.
 func (c *Conn) timeoutOfBare(now mono.Time, f *flow) {
-	switch {
-	case len(f.held) > 0:
-		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
-	case c.mayFallBack(f):
-		c.fallBack(now, f, reason.FallbackNoDataACK)
-	default:
-		c.armDataRexmit(now)
+	if c.mayFallBack(f) {
+		c.followBare(now, f)
+		return
 	}
+	c.armDataRexmit(now)
 }
 
 // inFlight reports whether a flow carries a byte that no other is a better

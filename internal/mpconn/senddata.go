@@ -3,7 +3,6 @@ package mpconn
 import (
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/reason"
-	"github.com/gomptcp/gomptcp/internal/stream"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
@@ -26,16 +25,12 @@ func (c *Conn) WriteRoom() int {
 	if c.over || c.snd.closed || c.ending != reason.CloseNone {
 		return 0
 	}
-	// Memory that only waits for a slow subflow's own acknowledgment counts
-	// too, but may take the buffer once over before it stops the writer. It is
-	// counted in blocks, of which any stretch of bytes may begin one and end
-	// another.
-	limit := c.snd.buffer.limit
-	if c.snd.q.Memory() > max(2*limit, limit+2*stream.DefaultBlock) {
-		return 0
-	}
-	return max(limit-int(c.snd.q.End()-c.snd.una), 0)
+	b := &c.snd.buffer
+	return max(min(b.limit-c.outstanding(), b.limit+b.spare()+b.pinned+blockSlack-c.snd.q.Memory()), 0)
 }
+
+// outstanding returns the bytes written that the peer's connection may lack.
+func (c *Conn) outstanding() int { return int(c.snd.q.End() - min(c.snd.una, c.snd.q.End())) }
 
 // moreFollows reports whether bytes never sent that end at hi end there only
 // because the peer's window does, or because the send buffer had no room for

@@ -21,6 +21,10 @@ type FlowSizeConfig struct {
 	// by up to an eighth before paths are compared, lest all flows that begin
 	// between two measurements choose the same. The paper has none.
 	Jitter func() uint64
+	// Backlog, if set, returns how long what was lately placed on a path will
+	// take there, which is added to its RTT before paths are compared: that RTT
+	// knows nothing yet of flows that have just begun. The paper has none.
+	Backlog func(local, remote netip.Addr) time.Duration
 }
 
 // DefaultFlowSizeClasses are those of the paper, in bytes.
@@ -107,6 +111,9 @@ func (f *flowSize) rank(v *View, all []ranked) {
 			m := v.Measured(r.pair.local, r.pair.remote.Addr())
 			r.srtt, age = m.SRTT, m.Age
 			r.old = f.cfg.ReprobeAfter > 0 && (r.srtt == 0 && age == 0 || age > f.cfg.ReprobeAfter)
+		}
+		if f.cfg.Backlog != nil && r.srtt > 0 {
+			r.srtt += f.cfg.Backlog(r.pair.local, r.pair.remote.Addr())
 		}
 		if f.cfg.Jitter != nil {
 			r.srtt += time.Duration(f.cfg.Jitter() % uint64(r.srtt/8+1))

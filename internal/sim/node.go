@@ -22,7 +22,8 @@ type Node struct {
 	armed  mono.Time // of the host's earliest event in the heap; 0 = none
 	conns  []*Conn   // every connection there ever was, in order; none in a fast simulation
 
-	in, out, cut wire.Segment // reused by every packet
+	in, out, cut wire.Segment    // reused by every packet
+	usable       []pathmgr.Local // reused by locals
 	drops        [reason.NumDrops]uint64
 }
 
@@ -135,7 +136,7 @@ func (n *Node) path(local, _ netip.Addr) (mtu, segmentMax int) {
 }
 
 func (n *Node) locals() []pathmgr.Local {
-	var all []pathmgr.Local
+	all := n.usable[:0]
 	for _, i := range n.ifaces {
 		if i.down {
 			continue
@@ -144,6 +145,7 @@ func (n *Node) locals() []pathmgr.Local {
 			all = append(all, pathmgr.Local{Addr: a, Link: i.name, Backup: i.backup})
 		}
 	}
+	n.usable = all
 	return all
 }
 

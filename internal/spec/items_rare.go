@@ -70,27 +70,29 @@ var rareItems = []Item{
 			}
 		}
 	}},
-	{ID: "M093", Section: "RFC 8684 3.3.4", Level: "SHOULD", Title: "data farther ahead on its subflow than in the stream is dropped", Play: func(s *Script) {
+	// "A sanity check SHOULD be performed at the subflow level to ensure that the
+	// subflow and mapped sequence numbers meet the following test: SSN -
+	// SUBFLOW_ACK <= DSN - DATA_ACK". It is about what the connection accepts. A
+	// stack may keep what fails it, which a sender that obeys Section 3.3.6 sends
+	// behind data with higher numbers, until SUBFLOW_ACK has come up.
+	{ID: "M093", Section: "RFC 8684 3.3.4", Level: "SHOULD", Title: "data farther ahead on its subflow than in the stream is not accepted yet", Play: func(s *Script) {
 		d := s.connect(Offer{}).warm()
 		f := d.first()
 		p, dsn := d.take(100)
+		before, next := d.take(1000)
 		o := f.out(wire.ACK)
 		o.Payload = append(o.Payload, p)
-		const ahead = 5000
-		o.Seq = o.Seq.Add(ahead)
+		o.Seq = o.Seq.Add(len(before))
 		f.dataAck(o)
-		f.mapTo(o, dsn, uint32(f.sndNxt-f.iss)+ahead, p)
+		f.mapTo(o, dsn, uint32(f.sndNxt-f.iss)+uint32(len(before)), p)
 		f.send(o)
-		in := f.want("ACK of the hole", soon, acks(f.sndNxt))
-		kept := in.Has&wire.OptSACK != 0
+		f.want("ACK of the hole", soon, acks(f.sndNxt))
 		s.Check(d.una == dsn, "what is beyond a hole of the subflow is DATA_ACKed")
 		d.noRead("data that is farther ahead on its subflow than in the stream")
+		f.send(f.mapped(before, next))
 		f.send(f.mapped(p, dsn))
-		d.wantRead("the same data in its place", 100)
+		d.wantRead("the data once the hole is closed", len(p)+len(before))
 		d.wantAlive("data after it")
-		if kept {
-			s.Deviate("data that is farther ahead on its subflow than in the stream is kept, since reinjected data is too")
-		}
 	}},
 	{ID: "M098", Section: "RFC 8684 3.3.6", Level: "MAY", Title: "a RST to a subflow that performs badly gives a reason", Play: func(s *Script) {
 		during := 15 * time.Second
@@ -175,10 +177,7 @@ func m136(s *Script) {
 	d.flows = append(d.flows, g)
 	g.ack()
 	data := g.want("data on the new subflow", 10*time.Second, isData)
-	if !infinite(data) {
-		s.Check(d.dsnOf(data) == dsn, "the new subflow begins at another DSN than that of MP_FAIL: %v", &data.Segment)
-		s.Deviate("a subflow that is opened after MP_FAIL on a RST is as good as any new one")
-	}
+	s.Check(infinite(data), "the new subflow begins with another mapping: %v", &data.Segment)
 	s.Check(d.dsnOf(data) == dsn, "the infinite mapping begins at another DSN than that of MP_FAIL: %v", &data.Segment)
 }
 

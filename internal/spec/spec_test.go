@@ -10,15 +10,26 @@ import (
 
 var verbose = flag.Bool("spec.trace", false, "log the segments of items that do not pass")
 
-// TestSelf plays every item against this module's own stack.
+// TestSelf plays every item against this module's own stack. It departs from
+// the RFCs in its defaults only, as Linux and Go do.
 func TestSelf(t *testing.T) {
+	chosen := map[string]bool{
+		"M023": true, // DSS checksums are asked for when the user wants them
+		"T22":  true, // Nagle's algorithm is off
+		"T23":  true, // the least RTO is 200 ms
+		"T26":  true, // keepalives are on
+	}
 	for _, it := range Items(nil) {
 		t.Run(it.ID, func(t *testing.T) {
 			r := Run(it, func(s Setup) (Target, error) { return NewSelf(s), nil })
 			switch r.Verdict {
 			case Fail:
 				t.Errorf("%s: %s", it.Title, r.Note)
-			case Deviation, Skip:
+			case Deviation:
+				if !chosen[it.ID] {
+					t.Errorf("%s: %s", it.Title, r.Note)
+				}
+			case Skip:
 				t.Logf("%s: %s", r.Verdict, r.Note)
 			}
 			if *verbose && r.Verdict != Pass {

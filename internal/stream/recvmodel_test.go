@@ -82,10 +82,24 @@ func (m *recvModel) step(op byte, x, y, z int) {
 	case 13, 14:
 		m.pop()
 	case 15:
+		if z%8 == 7 {
+			m.truncate()
+		}
 		if len(m.popped) > 0 {
 			m.giveBack(x % len(m.popped))
 		}
 	}
+}
+
+func (m *recvModel) truncate() {
+	n := 0
+	for i := m.next; i < len(m.have); i++ {
+		if m.have[i] {
+			m.have[i] = false
+			n++
+		}
+	}
+	require.Equal(m.t, n, m.q.Truncate())
 }
 
 // insert brings n bytes in up to four views; how decides about those and the

@@ -34,6 +34,27 @@ func (q *RecvQ) Discard(n int) int {
 	return n
 }
 
+// Truncate drops what is held beyond the first hole and returns how many bytes
+// that was.
+func (q *RecvQ) Truncate() int {
+	before := q.buffered
+	for r := q.runs.get(cursor{}); r != nil; r = q.runs.get(cursor{}) {
+		for i := r.head; i != 0; {
+			p := q.nodes.at(i)
+			owner, next := p.owner, p.next
+			q.buffered -= len(p.data)
+			q.pinned -= p.pinned
+			q.nodes.free(i)
+			if owner != nil {
+				owner.DecRef()
+			}
+			i = next
+		}
+		q.runs.remove(cursor{})
+	}
+	return before - q.buffered
+}
+
 // consume drops the first n bytes of the first piece.
 func (q *RecvQ) consume(n int) {
 	q.read += uint64(n)

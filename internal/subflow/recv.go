@@ -17,8 +17,9 @@ const quickACKs = 16
 type ackDue uint8
 
 const (
-	ackNone  ackDue = iota
-	ackLater        // when timerDelAck fires or a second segment arrives
+	ackNone    ackDue = iota
+	ackLater          // when timerDelAck fires or a second segment arrives
+	ackForWait        // the same, or when the user waits for more (Knobs.PutOff)
 	ackNow
 )
 
@@ -26,6 +27,10 @@ const (
 // space that the peer sends in.
 type receiver struct {
 	irs     seq.SSN
+	shift   uint8 // our window scale
+	scaled  bool  // both sides scale windows
+	quick   uint8 // segments still to be acknowledged at once
+	due     ackDue
 	nxt     relSSN
 	edge    relSSN // right edge of what is accepted
 	offer   relSSN // right edge to be advertised, at most edge
@@ -34,15 +39,11 @@ type receiver struct {
 	lastAck relSSN // Last.ACK.sent
 	stands  standing
 	fin     relSSN // place of the peer's FIN; 0 = not known
-	shift   uint8  // our window scale
-	scaled  bool   // both sides scale windows
 
 	run    Data      // in order and not fetched yet; empty without Views
 	beyond *beyond   // nil = nothing was received beyond a hole
 	again  sackRange // received twice, to be reported by D-SACK (RFC 2883)
 	mss    int       // largest payload seen, at most what our MSS option allowed
-	quick  uint8     // segments still to be acknowledged at once
-	due    ackDue
 }
 
 // beyond is what arrived before something that precedes it, and what follows
@@ -112,6 +113,38 @@ func (s *Subflow) RequestAck() {
 	}
 }
 
+// AwaitInput says that the user, having answered or not, waits for input. It
+// reports whether that makes an ACK due.
+func (s *Subflow) AwaitInput() bool {
+	if s.rcv.due != ackForWait {
+		return false
+	}
+	s.stir()
+	s.rcv.due = ackNow
+	return true
+}
+
+// OweAck makes an ACK due for something that the user may well answer: with
+// Knobs.PutOff together with the answer, if that is not long in coming.
+func (s *Subflow) OweAck(now mono.Time) {
+	if !s.cfg.PutOff || s.cfg.DelayedACK < 0 {
+		s.RequestAck()
+		return
+	}
+	s.stir()
+	s.putOff(now, ackLater)
+}
+
+// putOff makes an ACK due that can wait, if none is due.
+//
+// RFC 9293, Section 3.8.6.3: "the delay MUST be less than 0.5 seconds".
+func (s *Subflow) putOff(now mono.Time, until ackDue) {
+	if s.rcv.due == ackNone {
+		s.rcv.due = until
+		s.timers.Set(timerDelAck, now.Add(s.cfg.DelayedACK))
+	}
+}
+
 // receive takes the payload and the FIN of an acceptable segment that begins
 // at num.
 func (s *Subflow) receive(now mono.Time, seg *wire.Segment, num relSSN) {
@@ -145,10 +178,10 @@ func (s *Subflow) receive(now mono.Time, seg *wire.Segment, num relSSN) {
 		s.rcv.fin = end
 	}
 	s.noteSize(size)
-	s.owe(now, num, next, size)
+	s.owe(now, seg, num, next)
 	if s.rcv.fin != 0 && s.rcv.nxt == s.rcv.fin {
 		s.rcv.nxt++
-		s.rcv.due = ackNow
+		s.oweFIN(now)
 		s.finReceived(now)
 	}
 }
@@ -244,9 +277,10 @@ func (s *Subflow) noteSize(size int) {
 	s.rcv.mss = max(s.rcv.mss, min(size, s.mtu-headerLen))
 }
 
-// owe decides when a segment that held size bytes from num on is
-// acknowledged; next was RCV.NXT before it.
-func (s *Subflow) owe(now mono.Time, num, next relSSN, size int) {
+// owe decides when a segment whose payload begins at num is acknowledged; next
+// was RCV.NXT before it.
+func (s *Subflow) owe(now mono.Time, seg *wire.Segment, num, next relSSN) {
+	size := seg.PayloadLen()
 	switch {
 	case size == 0:
 		return
@@ -258,15 +292,36 @@ func (s *Subflow) owe(now mono.Time, num, next relSSN, size int) {
 		s.rcv.due = ackNow
 	case s.rcv.quick > 0:
 		s.rcv.quick--
+		if s.mayPutOff(seg) {
+			s.putOff(now, ackForWait)
+			return
+		}
 		s.rcv.due = ackNow
 	// RFC 9293, Section 3.8.6.3: "An ACK SHOULD be generated for at least
 	// every second full-sized segment" (SHLD-19).
 	case s.rcv.nxt-s.rcv.lastAck >= relSSN(2*s.rcv.mss), s.cfg.DelayedACK < 0:
 		s.rcv.due = ackNow
-	case s.rcv.due == ackNone:
-		s.rcv.due = ackLater
-		s.timers.Set(timerDelAck, now.Add(s.cfg.DelayedACK))
+	default:
+		s.putOff(now, ackLater)
 	}
+}
+
+// mayPutOff reports whether one of the first segments need not be acknowledged at
+// once: a single one with all that the peer has to say, whose window it does not
+// fill, which Nagle's algorithm may hold up, however, until the user waits in
+// vain.
+func (s *Subflow) mayPutOff(seg *wire.Segment) bool {
+	return s.cfg.PutOff && s.cfg.DelayedACK > 0 && seg.Flags.Has(wire.PSH) && s.rcv.due == ackNone && seg.PayloadLen() <= s.rcv.mss
+}
+
+// oweFIN decides when a FIN is acknowledged. A user that is done as well has its
+// own FIN say so.
+func (s *Subflow) oweFIN(now mono.Time) {
+	if s.state == StateEstablished && s.rcv.due != ackNow {
+		s.OweAck(now)
+		return
+	}
+	s.rcv.due = ackNow
 }
 
 // noteAgain remembers a duplicate for D-SACK.

@@ -42,6 +42,63 @@ func TestDelayedACKOff(t *testing.T) {
 	}
 }
 
+// putOff lets ACKs wait for the user's answer.
+func putOff(c *subflow.Config) { c.PutOff = true }
+
+// RFC 9293, Section 3.8.6.3: "An ACK SHOULD be generated for at least every
+// second full-sized segment", and "the delay MUST be less than 0.5 seconds".
+func TestFirstACKsGoWithTheAnswer(t *testing.T) {
+	h := newEstablished(t, putOff)
+	h.in(pkt{flags: "P.", seq: 1, ack: 1, len: 10})
+	h.wantIdle("the user may answer")
+	h.push(20)
+	h.want("the answer", pkt{flags: ".", seq: 1, ack: 11, len: 20})
+	h.advance(50 * time.Millisecond)
+	h.wantIdle("the timer is off")
+	h.in(pkt{flags: "P.", seq: 11, ack: 21, len: 10})
+	h.wantIdle("the user may answer")
+	require.True(t, h.s.AwaitInput())
+	h.want("the user waits for more", pkt{flags: ".", seq: 21, ack: 21})
+	require.False(t, h.s.AwaitInput())
+	h.wantIdle("once is enough")
+	h.in(pkt{flags: "P.", seq: 21, ack: 21, len: 10})
+	h.wantIdle("the user may answer")
+	require.Equal(t, 40*time.Millisecond, h.advanceToDeadline())
+	h.want("but does not", pkt{flags: ".", seq: 21, ack: 31})
+	h.in(pkt{flags: "P.", seq: 31, ack: 21, len: 10})
+	h.in(pkt{flags: "P.", seq: 41, ack: 21, len: 10})
+	h.want("every second at once", pkt{flags: ".", seq: 21, ack: 51})
+	h.in(pkt{flags: ".", seq: 51, ack: 21, len: 10})
+	h.want("the peer has more to say", pkt{flags: ".", seq: 21, ack: 61})
+	h.in(pkt{flags: "P.", seq: 61, ack: 21, len: 3 * mss})
+	h.want("many packets merged", pkt{flags: ".", seq: 21, ack: 61 + 3*mss})
+	h.in(pkt{flags: "P.", seq: 71 + 3*mss, ack: 21, len: 10})
+	h.want("beyond a hole", pkt{flags: ".", seq: 21, ack: 61 + 3*mss, sack: [][2]int{{71 + 3*mss, 81 + 3*mss}}})
+}
+
+// A FIN too is acknowledged along with what the user does about it, unless it
+// was all that was waited for.
+func TestACKOfFINGoesWithTheFIN(t *testing.T) {
+	h := newEstablished(t, putOff)
+	h.in(pkt{flags: "F.", seq: 1, ack: 1})
+	h.wantIdle("the user may close as well")
+	h.s.Close(h.now)
+	h.want("FIN", pkt{flags: "F.", seq: 1, ack: 2})
+
+	h = newEstablished(t, putOff)
+	h.in(pkt{flags: "F.", seq: 1, ack: 1})
+	require.Equal(t, 40*time.Millisecond, h.advanceToDeadline())
+	h.want("the user does not", pkt{flags: ".", seq: 1, ack: 2})
+
+	h = newFinWait1(t, putOff)
+	h.in(pkt{flags: "F.", seq: 1, ack: 1})
+	h.want("the other FIN is on its way", pkt{flags: ".", seq: 2, ack: 2})
+
+	h = newFinWait2(t, putOff)
+	h.in(pkt{flags: "F.", seq: 1, ack: 2})
+	h.want("it was the last", pkt{flags: ".", seq: 2, ack: 2})
+}
+
 // RFC 5681, Section 4.2: out-of-order segments and those that fill a gap are
 // acknowledged at once. RFC 2018, Section 4: the block with the segment that
 // triggered the ACK comes first, then those most recently reported.

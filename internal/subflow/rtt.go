@@ -14,6 +14,8 @@ const granularity = time.Millisecond
 type estimator struct {
 	srtt, rttvar time.Duration // 0 before the first measurement
 	min          time.Duration // least measurement; 0 before the first
+	last         time.Duration // latest measurement; 0 before the first
+	lastAt       mono.Time     // when it was taken
 	rto          time.Duration // without backoff
 	shift        uint8         // backoff: doublings of rto
 	knobs        *Knobs        // have the bounds of RTO
@@ -139,6 +141,7 @@ func (s *Subflow) sampleRTT(a *ack) {
 	}
 	a.rtt = max(a.rtt, 1)
 	s.rack.noteRTT(a.now, a.rtt)
+	s.rtt.last, s.rtt.lastAt = a.rtt, a.now
 	// Every second segment is acknowledged, and each ACK gives a sample.
 	s.rtt.sample(a.rtt, (s.queue.total/s.snd.mss+1)/2)
 }

@@ -21,7 +21,7 @@ type counters struct {
 type troubles struct {
 	bytesRetransmitted, segsRetransmitted          uint64
 	timeouts, probes, recoveries, spurious, dsacks uint64
-	mtuProbes, blackHoles                          uint64
+	mtuProbes, blackHoles, windowProbes            uint64
 	cePackets, ceBytes, marked                     uint64
 }
 
@@ -68,6 +68,8 @@ func (s *Subflow) Snapshot() Snapshot {
 type Stats struct {
 	Snapshot
 	State         State
+	LastRTT       time.Duration // the latest measurement; 0 before the first
+	LastRTTAt     mono.Time     // when it was taken
 	RTO           time.Duration // backoff included
 	Backoff       int           // consecutive timeouts
 	DupThresh     int
@@ -88,14 +90,25 @@ type Stats struct {
 	Recoveries         uint64 // fast recoveries begun
 	Spurious           uint64 // timeouts and recoveries that proved needless
 
-	DSACKs      uint64 // ACKs that reported duplicates
-	MTUProbes   uint64 // of the path MTU (RFC 8899)
-	BlackHoles  uint64 // falls back to small packets
-	CEPackets   uint64 // packets received with a CE mark (RFC 3168)
-	CEBytes     uint64 // payload of those
-	BytesMarked uint64 // payload acknowledged by ACKs with ECE
+	DSACKs    uint64 // ACKs that reported duplicates
+	MTUProbes uint64 // of the path MTU (RFC 8899)
+	// WindowProbes are those of a closed window, this subflow's or the
+	// connection's (RFC 9293, Section 3.8.6.1).
+	WindowProbes uint64
+	BlackHoles   uint64 // falls back to small packets
+	CEPackets    uint64 // packets received with a CE mark (RFC 3168)
+	CEBytes      uint64 // payload of those
+	BytesMarked  uint64 // payload acknowledged by ACKs with ECE
 
 	Drops reason.Drops // segments, or parts of them, ignored
+}
+
+// WindowProbes is Stats().WindowProbes.
+func (s *Subflow) WindowProbes() uint64 {
+	if t := s.count.troubles; t != nil {
+		return t.windowProbes
+	}
+	return 0
 }
 
 // Stats returns a snapshot of everything.
@@ -110,14 +123,15 @@ func (s *Subflow) Stats() Stats {
 	}
 	return Stats{
 		Snapshot: s.Snapshot(), State: s.state,
-		RTO: s.rtt.timeout(), Backoff: s.rec.timeouts,
-		DupThresh: s.rec.dupThresh, PeerWindow: s.snd.wnd, ReceiveWindow: int(s.rcv.edge - s.rcv.nxt),
+		LastRTT: s.rtt.last, LastRTTAt: s.rtt.lastAt,
+		RTO: s.rtt.timeout(), Backoff: int(s.rec.timeouts),
+		DupThresh: int(s.rec.dupThresh), PeerWindow: s.snd.wnd, ReceiveWindow: int(s.rcv.edge - s.rcv.nxt),
 		OutOfOrder: outOfOrder,
 		BytesSent:  c.bytesSent, BytesAcked: c.bytesAcked, BytesReceived: c.bytesReceived,
 		BytesRetransmitted: t.bytesRetransmitted,
 		SegsSent:           c.segsSent, SegsReceived: c.segsReceived, SegsRetransmitted: t.segsRetransmitted,
 		Timeouts: t.timeouts, Probes: t.probes, Recoveries: t.recoveries, Spurious: t.spurious, DSACKs: t.dsacks,
-		MTU: s.snd.mtu, MTUProbes: t.mtuProbes, BlackHoles: t.blackHoles,
+		MTU: s.snd.mtu, MTUProbes: t.mtuProbes, WindowProbes: t.windowProbes, BlackHoles: t.blackHoles,
 		CEPackets: t.cePackets, CEBytes: t.ceBytes, BytesMarked: t.marked,
 		Drops: maps.Clone(c.drops),
 	}
