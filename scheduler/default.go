@@ -221,7 +221,7 @@ func (v *View) late(holders uint64, f *Subflow, idle bool) (at time.Duration) {
 			continue
 		}
 		if due := s.OldestSend + s.rtt(); due-v.Now <= f.rtt() {
-			at = max(at, due+min(max(s.rtt()/4, 4*s.RTTVar, time.Millisecond), f.rtt()))
+			at = max(at, due+max(min(max(s.rtt()/4, 4*s.RTTVar), f.rtt()), hostDelay))
 		}
 	}
 	return at

@@ -18,6 +18,8 @@ const (
 	// and ACKs in batches, which on paths of microseconds take longer than the
 	// round trip.
 	batch = 0.005
+	// hostDelay is the same as a time: how much later than expected an ACK may come.
+	hostDelay = 5 * time.Millisecond
 	// windowSlack is how much more window several subflows need than fits the
 	// estimates: the sender hears of what arrived once in an eighth of it.
 	windowSlack = 1.15
