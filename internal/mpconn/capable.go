@@ -209,7 +209,7 @@ func (c *Conn) prove(f *flow) {
 		// no room for the DATA_ACK.
 		f.tcp.RequestAck()
 	}
-	c.emit(Event{Kind: EventJoinable})
+	c.emit(pending{kind: EventJoinable})
 }
 
 // putCapable adds MP_CAPABLE to a segment of the first subflow.
@@ -239,7 +239,7 @@ func (c *Conn) putSYN(f *flow, seg *wire.Segment) {
 		c.putJoinSYN(f, seg)
 	case !c.active:
 		c.putCapable(seg, 1)
-	case f.syns <= int(c.offers):
+	case f.syns <= uint16(c.offers):
 		// RFC 8684, Section 3.7: a host "SHOULD" try a SYN without
 		// MP_CAPABLE when several with it stayed unanswered.
 		c.putCapable(seg, 0)
