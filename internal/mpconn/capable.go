@@ -175,8 +175,9 @@ func (c *Conn) capableThirdACK(now mono.Time, f *flow, seg *wire.Segment) {
 func (c *Conn) learnKey(f *flow, k key.Key) {
 	c.mode = modeMPTCP
 	c.remoteKey = k
-	c.remoteToken = k.Token()
-	c.rcv.setIDSN(k.IDSN())
+	token, idsn := k.Derive()
+	c.remoteToken = token
+	c.rcv.setIDSN(idsn)
 	c.rcv.skip(f.lead.in)
 }
 

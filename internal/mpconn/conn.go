@@ -162,8 +162,9 @@ func newConn(cfg *Config, active bool) *Conn {
 		c.addrs.signaling = &signaling{}
 		c.addrs.init(cfg.Local, cfg.Remote)
 		c.localKey = cfg.Key
-		c.localToken = c.localKey.Token()
-		c.snd.setIDSN(c.localKey.IDSN())
+		token, idsn := c.localKey.Derive()
+		c.localToken = token
+		c.snd.setIDSN(idsn)
 	}
 	return c
 }

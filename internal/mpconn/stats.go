@@ -164,5 +164,8 @@ func (c *Conn) remember(f *flow, why reason.Close) {
 	if len(c.past) == maxPast {
 		c.past = append(c.past[:0], c.past[1:]...)
 	}
+	if c.past == nil {
+		c.past = make([]SubflowInfo, 0, len(c.flows)) // mostly all of them end
+	}
 	c.past = append(c.past, s)
 }
