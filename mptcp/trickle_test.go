@@ -57,3 +57,35 @@ func TestTrickleReturnsToTheRestoredPath(t *testing.T) {
 		})
 	}
 }
+
+// An idle connection keeps every path of its open, as boxes on the way forget
+// what they have not seen for long: each subflow is heard of at least every
+// 15 s, for hours, and is there when it is needed.
+func TestIdleSubflowsKeepTheirPathsOpen(t *testing.T) {
+	inBubble(t, setup{links: twoLinks}, func(p *pair) {
+		client, server := p.connect()
+		p.exchange(client, server)
+		settle(time.Second)
+		require.Len(p, live(client), 2)
+		var silent [2]time.Duration // the longest, on each link
+		for i, l := range p.links {
+			last := time.Now()
+			l.SetFilter(func(*wire.Segment) bool {
+				silent[i] = max(silent[i], time.Since(last))
+				last = time.Now()
+				return true
+			})
+		}
+		settle(3 * time.Hour)
+		for i, d := range silent {
+			require.Positive(p, d)
+			require.LessOrEqual(p, d, 15*time.Second, "link %d", i)
+		}
+		require.Len(p, live(client), 2)
+		require.Len(p, live(server), 2)
+		p.transfer(client, server, pattern(1<<20))
+		for _, s := range client.Subflows() {
+			require.NotZero(p, s.BytesSent, "subflow %d", s.ID)
+		}
+	})
+}
