@@ -189,6 +189,7 @@ func TestRemoveAddr(t *testing.T) {
 				events = 1
 			}
 			require.Equal(t, events, l.a.count(EventAddrWithdrawn))
+			require.EqualValues(t, len(tt.ids)-events, l.a.conn.Info().Stats.Drops[reason.DropAddress], "the others are counted")
 			probes := 0
 			for _, s := range l.a.sent[before:] {
 				if s.Src == l.a.at(1) && s.Flags&wire.RST == 0 {
