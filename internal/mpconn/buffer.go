@@ -104,15 +104,15 @@ func (c *Conn) coverPinned(now mono.Time) {
 	}
 }
 
-// unpin gives up subflows that get no answer, and so keep memory without which
-// nothing more could be written.
+// unpin gives up subflows that get no answer, also not to what was sent again
+// after a timeout, and so keep memory without which nothing more could be written.
 //
 // RFC 8684, Section 3.6: "it is more efficient to reset and start again than it
 // is to retransmit the queued data."
 func (c *Conn) unpin(now mono.Time) {
 	for _, f := range c.flows {
 		pins := !f.out.empty() && f.out.first().data < c.snd.una
-		if pins && f.stale && f.failed == reason.CloseNone && c.otherUsable(f) {
+		if pins && f.stale && f.failed == reason.CloseNone && c.otherUsable(f) && f.tcp.Stats().Backoff > 1 {
 			c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetOutstanding)
 		}
 	}

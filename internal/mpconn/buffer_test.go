@@ -275,6 +275,11 @@ func TestPinnedMemoryStopsNobody(t *testing.T) {
 	rst := append(l.a.resets(1), l.a.resets(2)...)
 	require.NotEmpty(t, rst)
 	require.Equal(t, wire.TCPRst{Reason: reason.ResetOutstanding, Transient: true}, rst[0].TCPRst)
+	for _, f := range l.a.conn.AppendSubflows(nil) {
+		if f.Close == reason.CloseLocalReset {
+			require.Greater(t, f.TCP.Backoff, 1, "one timeout alone may be a queue")
+		}
+	}
 }
 
 // Bytes received beyond a hole do not make the buffer grow: two paths of which
