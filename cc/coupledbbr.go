@@ -35,7 +35,7 @@ type bbrGroup struct {
 
 func (g *bbrGroup) Add(p Params) Controller {
 	c := &coupledBBR{bbr: *newBBR(p), group: g}
-	c.watch = g.add(c)
+	g.add(c, &c.watch)
 	return c
 }
 
@@ -45,11 +45,11 @@ func (g *bbrGroup) Remove(c Controller) { g.remove(c) }
 type coupledBBR struct {
 	bbr
 	group *bbrGroup
-	watch *watched
+	watch watched
 }
 
 func (c *coupledBBR) OnAck(s *Sample) {
-	c.group.observe(c.watch, s)
+	c.group.observe(&c.watch, s)
 	c.cruise = c.group.cruise(c)
 	c.bbr.OnAck(s)
 }

@@ -44,8 +44,11 @@ type cubicUndo struct {
 }
 
 func newCubic(p Params) *cubic {
-	return &cubic{win: newWindow(p), curve: cubicCurve{flat: true}}
+	c := makeCubic(p)
+	return &c
 }
+
+func makeCubic(p Params) cubic { return cubic{win: newWindow(p), curve: cubicCurve{flat: true}} }
 
 func newCubicGroup() Group {
 	return uncoupled(func(p Params) Controller { return newCubic(p) })

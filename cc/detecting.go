@@ -30,20 +30,25 @@ type detectingGroup struct {
 	together bool
 }
 
-// detecting is the controller of one subflow.
+// detecting is the controller of one subflow, in one piece of memory.
 type detecting struct {
-	*linked
+	linked
 	group *detectingGroup
-	watch *watched
-	set   int // the label by which it was placed; -1 = it was not
+	set   int32 // the label by which it was placed; -1 = it was not
 
-	signals int // that loss gave
-	deep    int // how many of them, after the first, are to leave half the window
+	signals int32 // that loss gave
+	deep    int32 // how many of them, after the first, are to leave half the window
+
+	watch  watched
+	cubic  cubic
+	member member
 }
 
 func (g *detectingGroup) Add(p Params) Controller {
-	c := &detecting{linked: newLinked(newCubic(p), halving{}), group: g, set: -1, deep: len(g.flows)}
-	c.watch = g.add(c)
+	c := &detecting{group: g, set: -1, deep: int32(len(g.flows)), cubic: makeCubic(p)}
+	c.member = makeMember(&c.cubic.win)
+	c.linked = linked{base: &c.cubic, rule: halving{}, self: &c.member}
+	g.add(c, &c.watch)
 	g.place()
 	return c
 }
@@ -57,7 +62,7 @@ func (g *detectingGroup) Remove(c Controller) {
 }
 
 func (c *detecting) OnAck(s *Sample) {
-	if c.group.observe(c.watch, s) {
+	if c.group.observe(&c.watch, s) {
 		c.group.place()
 	}
 	c.linked.OnAck(s)
@@ -86,7 +91,7 @@ func (g *detectingGroup) place() {
 	labels := g.label(func(p *pairing) bool { return p.shared() || g.together && !p.judged() })
 	same := true
 	for i, w := range g.flows {
-		same = same && w.c.(*detecting).set == labels[i]
+		same = same && int(w.c.(*detecting).set) == labels[i]
 	}
 	if same {
 		return
@@ -95,7 +100,7 @@ func (g *detectingGroup) place() {
 	for i, w := range g.flows {
 		c, v := w.c.(*detecting), &views[labels[i]]
 		v.members = append(v.members, c.self)
-		c.view, c.set = v, labels[i]
+		c.view, c.set = v, int32(labels[i])
 	}
 }
 

@@ -123,20 +123,20 @@ func (p *pairing) judge(grouped bool) {
 // judged reports whether there was a verdict on them at all.
 func (p *pairing) judged() bool { return p.known >= sbdMemory || p.marks }
 
-func (d *detector) add(c Controller) *watched {
-	w := &watched{c: c, set: len(d.flows)}
+// add begins to watch a subflow, in memory that is its controller's.
+func (d *detector) add(c Controller, w *watched) {
+	*w = watched{c: c, set: len(d.flows)}
 	d.flows = append(d.flows, w)
 	if d.comparison != nil && d.sbdAt != 0 {
 		w.observed, w.pairs = &observed{}, make([]pairing, len(d.flows)-1)
 	}
 	if len(d.flows) == 1 {
-		return w
+		return
 	}
 	if d.comparison == nil {
 		d.comparison = &comparison{}
 	}
 	d.labels, d.through = make([]int, len(d.flows)), make([]*sbdFlow, len(d.flows))
-	return w
 }
 
 func (d *detector) remove(c Controller) {

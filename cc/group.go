@@ -31,7 +31,12 @@ type member struct {
 	since, between float64 // bytes acknowledged since the last loss, and between it and the one before
 }
 
-func newMember(w *window) *member { return &member{window: w.cwnd, mss: w.mss} }
+func newMember(w *window) *member {
+	m := makeMember(w)
+	return &m
+}
+
+func makeMember(w *window) member { return member{window: w.cwnd, mss: w.mss} }
 
 func (v *shared) leave(m *member) {
 	v.members = slices.DeleteFunc(v.members, func(o *member) bool { return o == m })

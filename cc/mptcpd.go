@@ -29,7 +29,7 @@ func (g *mptcpdGroup) Add(p Params) Controller {
 	base := newMPTCPDSingle(p)
 	c := &mptcpdControl{linked: newLinked(base, mptcpd{}), group: g, places: &base.places}
 	c.view = &g.view
-	c.watch = g.add(c)
+	g.add(c, &c.watch)
 	g.view.members = append(g.view.members, c.self)
 	return c
 }
@@ -48,7 +48,7 @@ func (g *mptcpdGroup) Remove(c Controller) {
 type mptcpdControl struct {
 	*linked
 	group   *mptcpdGroup
-	watch   *watched
+	watch   watched
 	places  *places
 	debt    *debt   // nil = nothing is left to an heir
 	debtors []*debt // whose heir this is
@@ -96,7 +96,7 @@ func (c *mptcpdControl) Inherit(e Estate) {
 }
 
 func (c *mptcpdControl) OnAck(s *Sample) {
-	c.group.observe(c.watch, s)
+	c.group.observe(&c.watch, s)
 	c.collect()
 	c.linked.OnAck(s)
 	c.pay(s)

@@ -129,7 +129,9 @@ func (c *Conn) writeTurn(p []byte) (int, error) {
 		c.asked = true
 		total += n
 		p = p[n:]
-		full := n == 0 && len(p) > 0
+		// Under the lock, without which nobody is woken.
+		late := len(p) > 0 && c.write.deadline.expired()
+		full := n == 0 && len(p) > 0 && !late
 		if full {
 			c.write.await(min(len(p), max(int(c.lowWater), 1)))
 		}
@@ -137,12 +139,10 @@ func (c *Conn) writeTurn(p []byte) (int, error) {
 		switch {
 		case len(p) == 0:
 			return total, nil
-		case full:
-			if err := c.write.sleep(&c.done, true); err != nil {
-				return total, err
-			}
-		case c.write.deadline.expired():
+		case late:
 			return total, errExpired
+		case full:
+			c.write.sleep(true)
 		}
 	}
 }
@@ -188,10 +188,13 @@ func (c *Conn) Close() error {
 }
 
 // finish makes every call that waits, or comes later, fail with net.ErrClosed.
+// c.mu must be held.
 func (c *Conn) finish() {
 	c.done.close()
-	c.read.deadline.stop()
-	c.write.deadline.stop()
+	for _, s := range [...]*side{&c.read, &c.write} {
+		s.deadline.stop()
+		s.wake()
+	}
 }
 
 // kill ends the connection together with its Stack.
@@ -271,9 +274,16 @@ func (c *Conn) setDeadlines(t time.Time, sides ...*side) error {
 		return c.opError("set", net.ErrClosed)
 	}
 	for _, s := range sides {
-		s.deadline.set(t)
+		s.deadline.set(t, func() { c.expire(s) })
 	}
 	return nil
+}
+
+// expire has the call that waits in a side look at its deadline.
+func (c *Conn) expire(s *side) {
+	c.mu.Lock()
+	s.wake()
+	c.leave()
 }
 
 // SetLinger says what Close does with data not yet delivered: with sec 0 it

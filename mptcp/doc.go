@@ -48,5 +48,8 @@
 // together. For secrecy and integrity use TLS over a Conn.
 //
 // What *net.TCPConn has and Conn lacks is what needs a file descriptor:
-// SyscallConn, File and buffer sizes that change.
+// SyscallConn, File and buffer sizes that change. As with any net.Conn, a Read
+// takes what it returns and waits for one byte at most: there is no way to look at
+// bytes and leave them, or to wait for a whole buffer of them, and so none to spin
+// over bytes that stay.
 package mptcp

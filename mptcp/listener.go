@@ -190,7 +190,7 @@ func (l *Listener) SetDeadline(t time.Time) error {
 	if isClosed(l.done) {
 		return l.opError("set", net.ErrClosed)
 	}
-	l.deadline.set(t)
+	l.deadline.set(t, nil)
 	return nil
 }
 

@@ -49,6 +49,10 @@ func (c *Conn) awaitRead(p []byte, take func(mono.Time) int) (int, error) {
 			return n, nil
 		}
 		err := c.readEnd()
+		if err == nil && c.read.deadline.expired() {
+			// Looked at under the lock, without which nobody is woken.
+			err = errExpired
+		}
 		if err == nil {
 			c.read.await(1)
 			c.read.into = p
@@ -65,25 +69,11 @@ func (c *Conn) awaitRead(p []byte, take func(mono.Time) int) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		err = c.read.sleep(&c.done, brief)
+		c.read.sleep(brief)
 		if n := int(c.read.got.Swap(0)); n > 0 {
 			return n, nil
 		}
-		if err != nil {
-			return c.endWait(err)
-		}
 	}
-}
-
-// endWait ends a wait that failed, unless bytes came at the last moment.
-func (c *Conn) endWait(err error) (int, error) {
-	c.mu.Lock()
-	n := c.read.takeBack()
-	c.leave()
-	if n > 0 {
-		return n, nil
-	}
-	return 0, err
 }
 
 // serve gives a Read that waits what has arrived. c.mu must be held.

@@ -29,6 +29,14 @@ type Trace struct {
 	// SubflowLost: a subflow ended; Reason says how.
 	SubflowLost func(SubflowEvent)
 
+	// SubflowPriority: the peer asked, by MP_PRIO, to send on a subflow only when
+	// no other works (Reason "backup"), or took that back ("regular").
+	SubflowPriority func(SubflowEvent)
+	// AddrAnnounced: the peer announced an address of its, Remote, that may lead
+	// to more subflows. AddrWithdrawn: it took one back. The ID is -1, and Local
+	// is zero.
+	AddrAnnounced, AddrWithdrawn func(SubflowEvent)
+
 	// JoinStopped: a subflow that could be was not opened here, or not let in, or
 	// an address that could be used was not announced or taken; Reason says
 	// which limit stopped it. The ID is -1, and addresses that do not matter are
@@ -187,6 +195,18 @@ func (t *tracer) event(e mpconn.Event, mptcp bool) {
 		t.tellSubflow(t.trace.SubflowUp, slog.LevelDebug, "subflow up", e, "")
 	case mpconn.EventSubflowLost:
 		t.tellSubflow(t.trace.SubflowLost, slog.LevelDebug, "subflow lost", e, e.Close.String())
+	case mpconn.EventPriority:
+		reason := "regular"
+		if e.Backup {
+			reason = "backup"
+		}
+		t.tellSubflow(t.trace.SubflowPriority, slog.LevelDebug, "subflow priority", e, reason)
+	case mpconn.EventAddrAnnounced:
+		e.ID = -1
+		t.tellSubflow(t.trace.AddrAnnounced, slog.LevelDebug, "address announced", e, "")
+	case mpconn.EventAddrWithdrawn:
+		e.ID = -1
+		t.tellSubflow(t.trace.AddrWithdrawn, slog.LevelDebug, "address withdrawn", e, "")
 	case mpconn.EventJoinStopped:
 		e.ID = -1
 		t.tellSubflow(t.trace.JoinStopped, slog.LevelInfo, "join stopped by a limit", e, e.Limit.String())

@@ -2,9 +2,11 @@ package mptcp_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -159,4 +161,37 @@ func TestTraceLocatesEveryByte(t *testing.T) {
 		}
 	}
 	require.Less(t, unknown, 1500, "the receiver does not know the place of the first segment, whose option has no DSN")
+}
+
+// What the peer says of its addresses and of priorities, in the order of its
+// saying so: Linux's events ANNOUNCED, SUB_PRIORITY and REMOVED.
+func TestTraceTellsOfAddresses(t *testing.T) {
+	var story []string
+	tell := func(what string) func(mptcp.SubflowEvent) {
+		return func(e mptcp.SubflowEvent) {
+			story = append(story, strings.TrimSpace(fmt.Sprintf("%s %d %v %s", what, e.ID, e.Remote, e.Reason)))
+		}
+	}
+	cfg := &mptcp.Config{Trace: &mptcp.Trace{
+		AddrAnnounced: tell("announced"), AddrWithdrawn: tell("withdrawn"), SubflowPriority: tell("priority"),
+	}}
+	signal, err := mptcp.PathManagerByName("signal")
+	require.NoError(t, err)
+	server := &mptcp.Config{PathManager: signal}
+	inBubble(t, setup{client: cfg, server: server, links: twoLinks}, func(p *pair) {
+		c, s := p.connect()
+		p.exchange(c, s)
+		settle(time.Second)
+		require.NoError(p, s.SetBackup(1, true))
+		settle(time.Second)
+		require.NoError(p, s.SetBackup(1, false))
+		settle(time.Second)
+		p.links[1].Unplug() // of which each side tells the other
+		settle(time.Minute)
+	})
+	port := strconv.Itoa(int(serverPort))
+	require.Equal(t, []string{
+		"announced -1 10.0.1.2:" + port, "priority 1 10.0.1.2:" + port + " backup", "priority 1 10.0.1.2:" + port + " regular",
+		"withdrawn -1 10.0.1.2:" + port,
+	}, story)
 }

@@ -110,21 +110,14 @@ func (t *turn) give() {
 	}
 }
 
-// sleep waits until wake is called after want was set, or the deadline passes,
-// or done is a fact. Conn.mu must not be held. With brief it expects not to
-// wait long.
-func (s *side) sleep(done *closing, brief bool) error {
+// sleep waits until wake is called after want was set, which who makes the
+// deadline pass or closes the connection does as well. Conn.mu must not be held.
+// With brief it expects not to wait long.
+func (s *side) sleep(brief bool) {
 	if brief {
 		s.patience.linger(s.ready)
 	}
-	select {
-	case <-s.ready:
-		return nil
-	case <-s.deadline.wait():
-		return errExpired
-	case <-done.wait():
-		return net.ErrClosed
-	}
+	<-s.ready
 }
 
 // wake lets the waiting call look again. Conn.mu must be held.

@@ -63,7 +63,8 @@ const (
 )
 
 // times are how long a run is: until flows count, while they do, and how long
-// they may take after that. Flows arrive from the beginning on.
+// they may take after that. Flows arrive from the beginning on. With the 100 s
+// a point of the paper a sweep would take hours.
 func (f fsfsSetting) times(o Options) (warm, length, drain time.Duration) {
 	if o.Quick {
 		return 500 * time.Millisecond, 6 * time.Second, 6 * time.Second

@@ -173,7 +173,7 @@ func (c *Conn) HandleSegment(now mono.Time, id int, seg *wire.Segment) {
 		c.tally.received(&seg.Options)
 	}
 	c.Conn.HandleSegment(now, id, seg)
-	c.tally.totals(c.Totals())
+	c.tally.totals(c.Totals(), c.Oddities())
 	c.news = c.news || c.measure.Reached(now)
 }
 
@@ -186,7 +186,7 @@ func (c *Conn) PollSegment(now mono.Time, seg *wire.Segment) bool {
 	if seg.Has&wire.OptMPTCP != 0 {
 		c.tally.sent(&seg.Options)
 	}
-	c.tally.totals(c.Totals())
+	c.tally.totals(c.Totals(), c.Oddities())
 	return true
 }
 
@@ -238,13 +238,13 @@ func (t *tally) sent(o *wire.Options) {
 }
 
 // totals counts what the totals of the connection show that is new.
-func (t *tally) totals(s *mpconn.Stats) {
+func (t *tally) totals(s *mpconn.Totals, o *mpconn.Oddities) {
 	now := seen{
 		reinjected: s.BytesReinjected, checksums: s.ChecksumErrors,
-		joins: s.JoinsAnswered, announcements: s.Announcements, oddities: s.Oddities,
+		joins: s.JoinsAnswered, announcements: s.Announcements, oddities: *o,
 	}
 	if len(s.Drops) > 0 {
-		now.mapping, now.dataWindow = s.Drops[reason.DropMapping]-s.FarMappings, s.Drops[reason.DropDataWindow]
+		now.mapping, now.dataWindow = s.Drops[reason.DropMapping]-o.FarMappings, s.Drops[reason.DropDataWindow]
 	}
 	if t.seen == nil {
 		if now == (seen{}) {

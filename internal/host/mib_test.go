@@ -257,6 +257,29 @@ func TestMIBOfAnnouncementsWithoutID(t *testing.T) {
 	require.EqualValues(t, 300-told, l.client.mib()["AddAddrTxDrop"])
 }
 
+// Of announcements that come in one go, the answers to 8 wait; those beyond are
+// not given, and counted.
+func TestMIBOfEchoesNotSent(t *testing.T) {
+	l := newLab(t, host.Config{})
+	c, s := l.connect(config(t), l.listen(config(t), 0))
+	l.exchange(c, s)
+	require.True(t, c.Announce(l.now, netip.AddrPortFrom(netip.MustParseAddr("10.0.7.1"), 0)))
+	told := copyOf(l.client.poll())
+	require.NotZero(t, told.Has&wire.OptAddAddr)
+	for range 8 {
+		l.server.deliver(copyOf(told))
+	}
+	require.Zero(t, l.server.mib()["EchoAddTxDrop"])
+	for range 3 {
+		l.server.deliver(copyOf(told))
+	}
+	l.run()
+	l.advance(time.Minute)
+	require.EqualValues(t, 11, l.server.mib()["AddAddr"])
+	require.EqualValues(t, 8, l.server.mib()["EchoAddTx"])
+	require.EqualValues(t, 3, l.server.mib()["EchoAddTxDrop"])
+}
+
 // linuxMIBs are the names of MPTcpExt in /proc/net/netstat of Linux 6.18.
 const linuxMIBs = `
 		MPCapableSYNRX MPCapableSYNTX MPCapableSYNACKRX MPCapableACKRX MPCapableFallbackACK

@@ -20,8 +20,8 @@ type Token uint32
 // RFC 8684, Section 3.1: "the token MUST be a truncated (most significant
 // 32 bits) SHA-256 hash [RFC6234] of the key."
 func (k Key) Token() Token {
-	sum := sha256.Sum256(k[:])
-	return Token(binary.BigEndian.Uint32(sum[:4]))
+	t, _ := k.Derive()
+	return t
 }
 
 // IDSN returns the initial data sequence number of the host whose key is k.
@@ -31,8 +31,14 @@ func (k Key) Token() Token {
 // significant 64 bits) of the SHA-256 hash of the key MUST be used as the
 // IDSN. Note that the key MUST be hashed in network byte order."
 func (k Key) IDSN() seq.DSN {
+	_, idsn := k.Derive()
+	return idsn
+}
+
+// Derive returns both for the price of one.
+func (k Key) Derive() (Token, seq.DSN) {
 	sum := sha256.Sum256(k[:])
-	return seq.DSN(binary.BigEndian.Uint64(sum[len(sum)-8:]))
+	return Token(binary.BigEndian.Uint32(sum[:4])), seq.DSN(binary.BigEndian.Uint64(sum[len(sum)-8:]))
 }
 
 // Equal reports whether a and b are the same bytes, in a time that depends on

@@ -108,7 +108,7 @@ func (c *Conn) Announce(_ mono.Time, ap netip.AddrPort) bool {
 		}
 	}
 	if !ok || len(c.addrs.announce) >= maxLocals {
-		c.stats.AnnouncesDropped++
+		c.oddity().AnnouncesDropped++
 		return false
 	}
 	c.addrs.announce = append(c.addrs.announce, a)

@@ -175,8 +175,9 @@ func (c *Conn) capableThirdACK(now mono.Time, f *flow, seg *wire.Segment) {
 func (c *Conn) learnKey(f *flow, k key.Key) {
 	c.mode = modeMPTCP
 	c.remoteKey = k
-	c.remoteToken = k.Token()
-	c.rcv.setIDSN(k.IDSN())
+	token, idsn := k.Derive()
+	c.remoteToken = token
+	c.rcv.setIDSN(idsn)
 	c.rcv.skip(f.lead.in)
 }
 
@@ -209,7 +210,7 @@ func (c *Conn) prove(f *flow) {
 		// no room for the DATA_ACK.
 		f.tcp.RequestAck()
 	}
-	c.emit(Event{Kind: EventJoinable})
+	c.emit(pending{kind: EventJoinable})
 }
 
 // putCapable adds MP_CAPABLE to a segment of the first subflow.
@@ -239,7 +240,7 @@ func (c *Conn) putSYN(f *flow, seg *wire.Segment) {
 		c.putJoinSYN(f, seg)
 	case !c.active:
 		c.putCapable(seg, 1)
-	case f.syns <= int(c.offers):
+	case f.syns <= uint16(c.offers):
 		// RFC 8684, Section 3.7: a host "SHOULD" try a SYN without
 		// MP_CAPABLE when several with it stayed unanswered.
 		c.putCapable(seg, 0)

@@ -183,6 +183,17 @@ func TestFallbackAtStart(t *testing.T) {
 		{"all but syns stripped", strip(func(_ *lab, _ *end, seg *wire.Segment) bool {
 			return seg.Flags&wire.SYN == 0
 		}), reason.FallbackNoDataACK, reason.FallbackThirdACK},
+		// A SYN without MP_CAPABLE says that the peer does without: answered with
+		// it, none of the answers would arrive. Guard: admit.
+		{"syn/acks with mp_capable are dropped", func(l *lab) {
+			l.paths[0].box = func(from *end, seg *wire.Segment) bool {
+				return from == l.a || seg.Flags&wire.SYN == 0 || seg.Has&wire.OptMPCapable == 0
+			}
+		}, reason.FallbackSYNTimeout, reason.FallbackPeerSYN},
+		// Guard: the fallback in unmapped.
+		{"data stripped from client", strip(func(_ *lab, from *end, seg *wire.Segment) bool {
+			return seg.PayloadLen() > 0 || from.name == "b" && seg.Flags&wire.SYN == 0
+		}), reason.FallbackNoDataACK, reason.FallbackNoMapping},
 		{"third ack echoes another key", func(l *lab) {
 			l.paths[0].box = func(_ *end, seg *wire.Segment) bool {
 				if seg.Has&wire.OptMPCapable != 0 && seg.Capable.Keys == 2 {

@@ -236,7 +236,7 @@ func (c *Conn) finish(why reason.Close) {
 		c.release(&c.rcv.buffer)
 	}
 	c.timers = timerTable{}
-	c.emit(Event{Kind: EventClosed, Close: why})
+	c.emit(pending{kind: EventClosed, close: why})
 }
 
 // CloseSubflow closes one of several subflows: in order with FIN, or, with a

@@ -46,17 +46,18 @@ type Conn struct {
 	over      bool // EventClosed was emitted
 	err       reason.Close
 
-	userClosed bool
-	ending     reason.Close // why every subflow is being reset
-	closing    fastClose
-	orphanedBy reason.Close // how the last subflow ended
+	userClosed  bool
+	denyInitial bool         // the peer's flag C
+	ending      reason.Close // why every subflow is being reset
+	orphanedBy  reason.Close // how the last subflow ended
+	closing     fastClose
 
 	localKey, remoteKey     key.Key
 	localToken, remoteToken key.Token
-	denyInitial             bool // the peer's flag C
+	stopped                 uint32 // bit l = EventJoinStopped was emitted for reason.Limit l
+	proofs                  uint8  // how often proof was asked for
 
 	opened *subflow.FastOpened // kept of a first flow that is gone
-	proofs uint8               // how often proof was asked for
 
 	flows  []*flow       // live ones in order of id
 	nextID int           // ids only grow
@@ -83,9 +84,9 @@ type Conn struct {
 	backoff int // of DataRexmit
 
 	lastMoved *moved // when timerShrink was set
-	events    []Event
-	stopped   uint32 // bit l = EventJoinStopped was emitted for reason.Limit l
-	stats     Stats
+	events    []pending
+	stats     Totals
+	oddities  *Oddities                  // of oddity, to be changed
 	placed    func(mono.Time, Placement) // nil = nobody wants to know
 }
 
@@ -104,10 +105,10 @@ type sendSide struct {
 	closed   bool         // a DATA_FIN follows the last byte
 	finSent  bool         // the DATA_FIN went out at least once
 	finAgain bool         // and must go out again
-	finOn    *flow        // where it went last
 	idle     bool         // nothing could be scheduled since the last input
 	full     bool         // and that because all windows are in use
 	waited   bool         // the flows were told that bytes wait
+	finOn    *flow        // where the DATA_FIN went last
 	heldAt   mono.Time    // since when the scheduler waits though no event is on its way
 }
 
@@ -153,7 +154,7 @@ func newConn(cfg *Config, active bool) *Conn {
 	c.rcv.adv = uint64(c.rcv.buffer.limit)
 	c.sched, c.flowSize = c.cfg.Scheduler(), cfg.FlowSize
 	c.group = c.cfg.Congestion()
-	c.addrs.signaling = &noSignaling
+	c.addrs.signaling, c.oddities = &noSignaling, &noOddities
 	if cfg.Plain {
 		c.mode, c.fallback = modePlain, cmp.Or(cfg.PlainWhy, reason.FallbackRequested)
 		c.snd.edge = noEdge
@@ -161,8 +162,9 @@ func newConn(cfg *Config, active bool) *Conn {
 		c.addrs.signaling = &signaling{}
 		c.addrs.init(cfg.Local, cfg.Remote)
 		c.localKey = cfg.Key
-		c.localToken = c.localKey.Token()
-		c.snd.setIDSN(c.localKey.IDSN())
+		token, idsn := c.localKey.Derive()
+		c.localToken = token
+		c.snd.setIDSN(idsn)
 	}
 	return c
 }
@@ -173,7 +175,7 @@ func Dial(now mono.Time, cfg *Config) *Conn {
 	f := c.addFlow(flowArgs{local: cfg.Local, remote: cfg.Remote})
 	f.tcp = subflow.Open(now, c.firstConfig(now, f, cfg), f.ctl)
 	c.held = cfg.Hold
-	c.emitFlow(EventSubflowOpened, f, Event{})
+	c.emit(pending{kind: EventSubflowOpened, f: f})
 	return c
 }
 
@@ -187,7 +189,7 @@ func Accept(now mono.Time, cfg *Config, syn *wire.Segment) *Conn {
 	if c.mode != modePlain {
 		c.snd.edge = uint64(syn.Wnd)
 	}
-	c.emitFlow(EventSubflowOpened, f, Event{})
+	c.emit(pending{kind: EventSubflowOpened, f: f})
 	if cfg.FastOpen.Take {
 		c.takeSYNData(f)
 	}
@@ -197,7 +199,7 @@ func Accept(now mono.Time, cfg *Config, syn *wire.Segment) *Conn {
 // HandleSegment takes a segment that arrived on subflow id.
 func (c *Conn) HandleSegment(now mono.Time, id int, seg *wire.Segment) {
 	f := c.flow(id)
-	if f == nil || c.over {
+	if f == nil {
 		c.drop(reason.DropNoConn)
 		return
 	}

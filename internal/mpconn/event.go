@@ -35,7 +35,8 @@ const (
 	// EventAddrRefreshed: the peer announced Remote under RemoteID again, and no
 	// subflow leads there: a join that failed may be tried once more.
 	EventAddrRefreshed
-	// EventAddrWithdrawn: the peer withdrew RemoteID.
+	// EventAddrWithdrawn: the peer withdrew RemoteID, which was Remote, known with
+	// its port from an announcement or a subflow.
 	EventAddrWithdrawn
 	// EventSharedBottleneck: the congestion control found that the subflows of
 	// Group share a bottleneck. What it said before does not hold any more; an
@@ -62,9 +63,42 @@ type Event struct {
 	Transient     bool         // MP_TCPRST said that the path may be tried again
 	Fallback      reason.Fallback
 	Proven        bool // of EventFallback: MPTCP had worked in both directions
+	Backup        bool // of EventPriority
 	Limit         reason.Limit
 	TimeWait      *subflow.TimeWait // nil but for EventTimeWait
 	Group         []int             // ids of subflows
+}
+
+// pending is an event that was not fetched yet. Every connection has a handful of
+// them, mostly about a flow, which says the rest.
+type pending struct {
+	kind      EventKind
+	close     reason.Close
+	reset     reason.Reset
+	fallback  reason.Fallback
+	transient bool
+	proven    bool
+	backup    bool
+	f         *flow             // nil = it is not about one
+	timeWait  *subflow.TimeWait // nil but for EventTimeWait
+	more      *Event            // nil = nothing but the above
+}
+
+// fewEvents is how many events there is room for from the first one on.
+const fewEvents = 4
+
+// event returns what the driver sees of p.
+func (p *pending) event() Event {
+	if p.more != nil {
+		return *p.more
+	}
+	e := Event{
+		Kind: p.kind, Close: p.close, Reset: p.reset, Fallback: p.fallback, Transient: p.transient, Proven: p.proven, Backup: p.backup, TimeWait: p.timeWait,
+	}
+	if f := p.f; f != nil {
+		e.ID, e.Local, e.Remote, e.RemoteID = f.id, f.tcp.Local(), f.tcp.Remote(), f.remoteID
+	}
+	return e
 }
 
 // HasEvents reports whether PollEvent has something to give.
@@ -75,15 +109,22 @@ func (c *Conn) PollEvent() (Event, bool) {
 	if len(c.events) == 0 {
 		return Event{}, false
 	}
-	e := c.events[0]
-	c.events = c.events[1:]
-	if len(c.events) == 0 {
-		c.events = nil
-	}
+	e := c.events[0].event()
+	n := copy(c.events, c.events[1:])
+	c.events[n] = pending{}
+	c.events = c.events[:n]
 	return e, true
 }
 
-func (c *Conn) emit(e Event) { c.events = append(c.events, e) }
+func (c *Conn) emit(p pending) {
+	if c.events == nil {
+		c.events = make([]pending, 0, fewEvents)
+	}
+	c.events = append(c.events, p)
+}
+
+// emitMore emits an event that is not about a flow, or not about that alone.
+func (c *Conn) emitMore(e Event) { c.emit(pending{more: &e}) }
 
 // JoinStopped says that a limit kept a subflow from being opened. Remote is what
 // it would have led to, or Local what would have been announced; what is not
@@ -91,7 +132,7 @@ func (c *Conn) emit(e Event) { c.events = append(c.events, e) }
 func (c *Conn) JoinStopped(local, remote netip.AddrPort, l reason.Limit) {
 	if bit := uint32(1) << l; c.stopped&bit == 0 {
 		c.stopped |= bit
-		c.emit(Event{Kind: EventJoinStopped, Local: local, Remote: remote, Limit: l})
+		c.emitMore(Event{Kind: EventJoinStopped, Local: local, Remote: remote, Limit: l})
 	}
 }
 
@@ -108,7 +149,7 @@ func (c *Conn) tellShared() {
 	}
 	c.sharedSeen = version
 	if len(sets) == 0 {
-		c.emit(Event{Kind: EventSharedBottleneck}) // not any more
+		c.emit(pending{kind: EventSharedBottleneck}) // not any more
 	}
 	for _, set := range sets {
 		var ids []int
@@ -117,12 +158,6 @@ func (c *Conn) tellShared() {
 				ids = append(ids, f.id)
 			}
 		}
-		c.emit(Event{Kind: EventSharedBottleneck, Group: ids})
+		c.emitMore(Event{Kind: EventSharedBottleneck, Group: ids})
 	}
-}
-
-// emitFlow emits an event about one subflow.
-func (c *Conn) emitFlow(k EventKind, f *flow, e Event) {
-	e.Kind, e.ID, e.Local, e.Remote, e.RemoteID = k, f.id, f.tcp.Local(), f.tcp.Remote(), f.remoteID
-	c.emit(e)
 }

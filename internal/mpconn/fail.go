@@ -56,7 +56,7 @@ func (c *Conn) failByReset(now mono.Time, f *flow) {
 	fail := &f.inTrouble().fail
 	fail.onReset, fail.waiting, fail.due, fail.retry = true, false, false, 0
 	if fail.noticed {
-		c.stats.ChecksumResets++
+		c.oddity().ChecksumResets++
 	}
 	c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
 }
@@ -73,7 +73,7 @@ func (c *Conn) handleFail(now mono.Time, f *flow, seg *wire.Segment) {
 		return
 	}
 	at := c.snd.place(uint64(seg.FailDSN), true, c.snd.una)
-	if at < 0 || uint64(at) > c.snd.nxt || f.phase != phaseUp || f.failed != reason.CloseNone {
+	if at < int64(c.snd.una) || uint64(at) > c.snd.nxt || f.phase != phaseUp || f.failed != reason.CloseNone {
 		c.drop(reason.DropBadAck)
 		return
 	}
@@ -83,7 +83,6 @@ func (c *Conn) handleFail(now mono.Time, f *flow, seg *wire.Segment) {
 		c.resend(uint64(at), c.snd.nxt, f)
 		return
 	}
-	c.stopJoins(now, f)
 	c.fallBack(now, f, reason.FallbackChecksum)
 	f.fail.due = true
 }
@@ -94,7 +93,7 @@ func (c *Conn) handleFail(now mono.Time, f *flow, seg *wire.Segment) {
 // retransmitted on other subflows".
 func (c *Conn) handleFailReset(f *flow, seg *wire.Segment) {
 	at := c.snd.place(uint64(seg.FailDSN), true, c.snd.una)
-	if at < 0 || uint64(at) > c.snd.nxt {
+	if at < int64(c.snd.una) || uint64(at) > c.snd.nxt {
 		c.drop(reason.DropBadAck)
 		return
 	}

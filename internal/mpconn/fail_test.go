@@ -229,6 +229,56 @@ func TestChecksumFailureNotContiguous(t *testing.T) {
 	require.Equal(t, reason.FallbackInfinite, l.b.conn.Fallback())
 }
 
+// The same where it is the side that finds the failure whose own data is not
+// contiguous. Guard: sendsInLine in canRevert.
+func TestChecksumFailureSendingOutOfLine(t *testing.T) {
+	l := summed(t, 4, 2)
+	l.join(1)
+	l.run("join", time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 && l.b.count(EventSubflowUp) == 2 })
+	l.paths[1].down = true
+	l.b.write(1000)
+	l.a.write(60_000)
+	l.idle(60 * time.Millisecond)
+	for _, e := range []*end{l.a, l.b} {
+		e.conn.FailSubflow(l.now, 1)
+	}
+	hit := l.spoil(0, l.b, 0)
+	l.b.write(1000)
+	l.a.pump()
+	l.run("failure", time.Second, func() bool { return len(l.a.carrying(wire.OptMPFail)) > 0 })
+	require.True(t, *hit)
+	require.True(t, l.a.carrying(wire.OptMPFail)[0].Flags.Has(wire.RST))
+	require.Equal(t, reason.FallbackNone, l.a.conn.Fallback())
+}
+
+// Who waits for the answer to an MP_FAIL sends nothing again meanwhile, which
+// would put its stream out of line. Guard: failing in dataTimeout.
+func TestNothingIsSentAgainWhileFailing(t *testing.T) {
+	l := summed(t, 2, 1)
+	hit := false
+	l.paths[0].box = func(e *end, seg *wire.Segment) bool {
+		if e == l.a && seg.PayloadLen() > 100 && !hit {
+			hit = true
+			seg.Payload[0][50] ^= 0x40
+		}
+		if e == l.b {
+			seg.Has &^= wire.OptMPFail
+			if seg.PayloadLen() > 0 {
+				seg.Has &^= wire.OptDSS // so that a has no place for it
+			}
+		}
+		return true
+	}
+	l.b.write(1000)
+	l.a.write(500)
+	l.run("failure", time.Second, l.b.conn.failing)
+	for l.b.conn.failing() {
+		require.Zero(t, l.b.conn.Info().Stats.BytesReinjected)
+		require.True(t, l.step())
+	}
+	require.Greater(t, len(l.b.carrying(wire.OptMPFail)), 2)
+}
+
 // RFC 8684, Section 3.7, as sender: data from the MP_FAIL's number on is sent
 // again elsewhere, also what the subflow acknowledged before it was reset.
 func TestMPFailOnReset(t *testing.T) {
@@ -246,9 +296,15 @@ func TestMPFailOnReset(t *testing.T) {
 // RFC 8684, Section 3.7, as sender: an MP_FAIL on an ACK is for a connection
 // with one subflow. Where there are several, its subflow is closed by a RST with
 // MP_FAIL, nothing becomes plain TCP, and what went there from its number on is
-// sent elsewhere, also if the ACK acknowledged it. Guard: canRevert in
-// handleFail.
-func TestMPFailOnACKWithSeveralSubflows(t *testing.T) {
+// sent elsewhere, also if the ACK acknowledged it. Guards: canRevert in
+// handleFail, and resend there and in handleFailReset.
+func TestMPFailWithSeveralSubflows(t *testing.T) {
+	for _, onReset := range []bool{false, true} {
+		t.Run(fmt.Sprint(onReset), func(t *testing.T) { mpFailWithSeveralSubflows(t, onReset) })
+	}
+}
+
+func mpFailWithSeveralSubflows(t *testing.T, onReset bool) {
 	l := summed(t, 8, 2)
 	l.join(1)
 	l.run("join", time.Second, func() bool { return l.a.count(EventSubflowUp) == 2 && l.b.count(EventSubflowUp) == 2 })
@@ -270,12 +326,24 @@ func TestMPFailOnACKWithSeveralSubflows(t *testing.T) {
 	fail.TSVal, fail.TSEcr = lost.TSEcr, lost.TSVal
 	fail.FailDSN = seq.DSN(lost.DSS.DSN)
 	fail.DSS = wire.DSS{Flags: wire.DSSAck | wire.DSSAck8, Ack: lost.DSS.DSN}
+	if onReset {
+		ack := fail
+		ack.Has &^= wire.OptMPFail
+		l.a.conn.HandleSegment(l.now, l.a.tuples[[2]netip.AddrPort{fail.Dst, fail.Src}], &ack)
+		fail.Flags |= wire.RST
+	}
 	l.a.conn.HandleSegment(l.now, l.a.tuples[[2]netip.AddrPort{fail.Dst, fail.Src}], &fail)
 	l.a.pump()
+	start := l.now
 	rst := l.a.resets(1)
-	require.Len(t, rst, 1)
-	require.NotZero(t, rst[0].Has&wire.OptMPFail)
+	if onReset {
+		require.Empty(t, rst)
+	} else {
+		require.Len(t, rst, 1)
+		require.NotZero(t, rst[0].Has&wire.OptMPFail)
+	}
 	l.run("data again", time.Minute, func() bool { l.b.readAll(); return l.b.read == l.a.wrote })
+	require.Less(t, l.now.Sub(start), 150*time.Millisecond, "no timer had to fire")
 	require.Empty(t, l.a.resets(0))
 	require.Zero(t, l.b.wrong)
 	for _, e := range []*end{l.a, l.b} {
@@ -286,8 +354,8 @@ func TestMPFailOnACKWithSeveralSubflows(t *testing.T) {
 
 // A join at any moment of a failure never leaves a connection that is plain
 // TCP with two subflows, or half of it plain, and no altered byte is read
-// while it is MPTCP. The guard is stopJoins, without which a join comes up after
-// the fallback; failing, in Joinable, spares those that would be stopped.
+// while it is MPTCP. Guards: stopJoins, when a checksum fails and when the peer
+// says so, and failing in Joinable.
 func TestChecksumFailureMeetsJoin(t *testing.T) {
 	for step := range 60 {
 		for _, forward := range []bool{true, false} {
@@ -311,6 +379,12 @@ func TestChecksumFailureMeetsJoin(t *testing.T) {
 				}
 				to.readAll()
 				for _, e := range []*end{l.a, l.b} {
+					if e.conn.failing() {
+						require.False(t, e.conn.Joinable())
+						for _, f := range e.conn.flows {
+							require.True(t, f.id == 0 || f.failed != reason.CloseNone, "a join goes on")
+						}
+					}
 					if e.conn.Fallback() != reason.FallbackNone {
 						require.LessOrEqual(t, e.conn.Info().Subflows, 1)
 						require.False(t, e.conn.Joinable())

@@ -28,7 +28,7 @@ func (c *Conn) startPlain(why reason.Fallback) {
 		}
 	}
 	c.snd.reinject.Clear()
-	c.emit(Event{Kind: EventFallback, Fallback: why, Proven: proven})
+	c.emit(pending{kind: EventFallback, fallback: why, proven: proven})
 }
 
 // fallBack makes an MPTCP connection plain TCP: from here on the subflow's
@@ -48,14 +48,14 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 	}
 	if c.cfg.RequireMPTCP {
 		c.fallback = why
-		c.emit(Event{Kind: EventFallback, Fallback: why})
+		c.emit(pending{kind: EventFallback, fallback: why})
 		c.abort(now, reason.CloseLocalReset)
 		return
 	}
 	if !inLine {
 		// What the subflow carries is not the stream in order: going on would
 		// deliver wrong bytes.
-		c.stats.FallbacksFailed++
+		c.oddity().FallbacksFailed++
 		c.abort(now, reason.CloseLocalReset)
 		return
 	}
@@ -90,10 +90,10 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 // with MPTCP, unless the peer may have had its third ACK already.
 func (c *Conn) mayFallBack(f *flow) bool { return !c.added && c.onlyPath(f) }
 
-// plainSoFar reports whether all that a flow carried, both ways, is what plain
-// TCP would have carried: no byte twice, none left out, none beyond a hole.
+// plainSoFar reports whether all that the only flow there ever was carried, both
+// ways, is what plain TCP would have carried: no byte twice, and none left out.
 func (c *Conn) plainSoFar(f *flow) bool {
-	return c.sendsInLine(f) && c.receivesInLine(f) && c.rcv.q.Next() == f.heldFrom() && c.stats.BytesReinjected == 0
+	return c.rcv.q.Next() == f.heldFrom() && c.stats.BytesReinjected == 0
 }
 
 // heldFrom returns the subflow offset of the first byte not delivered.
@@ -153,7 +153,7 @@ func (c *Conn) checkProof(now mono.Time, f *flow, seg *wire.Segment) {
 // to be new; half of that, lest they were delayed more than what follows them.
 func (c *Conn) followBare(now mono.Time, f *flow) {
 	young := max(leastRTO, f.tcp.Snapshot().MinRTT) / 2
-	if since := f.stuck.since; since.Set() && now.Sub(since) >= young || !c.plainSoFar(f) {
+	if s := &f.stuck; s.since.Set() && now.Sub(s.since) >= young || !c.plainSoFar(f) {
 		c.giveUpBare(now, f)
 		return
 	}
@@ -166,7 +166,7 @@ const leastRTO = 200 * time.Millisecond
 // giveUpBare resets a subflow that loses options when it is too late to fall
 // back.
 func (c *Conn) giveUpBare(now mono.Time, f *flow) {
-	c.stats.FallbacksFailed++
+	c.oddity().FallbacksFailed++
 	c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMiddlebox)
 }
 
@@ -203,24 +203,27 @@ const unmappedTimeout = 10 * time.Second
 // stuck is held payload that waits for its mapping.
 type stuck struct {
 	off   uint64
-	since mono.Time // when the oldest came, whatever became of it; 0 = there is none
-	until mono.Time
+	since mono.Time // when it came; 0 = there is none
+}
+
+// until returns when the wait ends; 0 = there is none.
+func (s *stuck) until() mono.Time {
+	if !s.since.Set() {
+		return 0
+	}
+	return s.since.Add(unmappedTimeout)
 }
 
 // unmapped acts on in-order payload for which no mapping is known.
 func (c *Conn) unmapped(now mono.Time, f *flow) {
-	if !c.joinable && f.join == nil && f.in.empty() {
+	if !c.joinable && f.in.empty() {
 		// Not a single mapping has come: options do not pass.
 		c.fallBack(now, f, reason.FallbackNoMapping)
 		return
 	}
 	c.stats.Drops.Count(reason.DropUnmapped)
-	if !f.stuck.until.Set() || f.stuck.off != f.heldFrom() {
-		since := f.stuck.since
-		if !since.Set() {
-			since = now
-		}
-		f.inTrouble().stuck = stuck{f.heldFrom(), since, now.Add(unmappedTimeout)}
+	if !f.stuck.since.Set() || f.stuck.off != f.heldFrom() {
+		f.inTrouble().stuck = stuck{f.heldFrom(), now}
 	}
 	// RFC 8684, Section 3.3.1: a mapping may yet come; after a receive window
 	// of data without one, the subflow SHOULD be reset. Section 3.7: with the
@@ -233,8 +236,8 @@ func (c *Conn) unmapped(now mono.Time, f *flow) {
 // unmappedTooLong resets a subflow whose payload has waited for a mapping for
 // too long.
 func (c *Conn) unmappedTooLong(now mono.Time, f *flow) {
-	f.stuck.until = 0
-	if len(f.held) > 0 && f.heldFrom() == f.stuck.off && f.failed == reason.CloseNone {
+	f.stuck = stuck{}
+	if f.failed == reason.CloseNone {
 		c.giveUpBare(now, f)
 	}
 }

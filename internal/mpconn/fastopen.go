@@ -54,9 +54,9 @@ func (c *Conn) Connect() { c.held = false }
 // ACKs that were to go along with an answer leave at once. It reports whether that
 // changes anything.
 func (c *Conn) AwaitInput(now mono.Time) bool {
-	any := c.held && !c.timers.At(timerHold).Set()
+	any := c.held && !c.timers.At(timerFastOpen).Set()
 	if any {
-		c.timers.Set(timerHold, now.Add(holdGrace))
+		c.timers.Set(timerFastOpen, now.Add(holdGrace))
 	}
 	for _, f := range c.flows {
 		any = f.tcp.AwaitInput() || any
@@ -113,7 +113,7 @@ func (c *Conn) synDataAcked(now mono.Time, f *flow) {
 	c.dataAcked(n)
 	if c.mode != modePlain {
 		c.snd.edge += n // the window of the SYN/ACK begins behind them
-		c.timers.Set(timerProof, now.Add(max(f.tcp.Snapshot().SRTT/4, time.Millisecond)))
+		c.timers.Set(timerFastOpen, now.Add(max(f.tcp.Snapshot().SRTT/4, time.Millisecond)))
 	}
 }
 
@@ -135,7 +135,7 @@ func (c *Conn) askProof(now mono.Time) {
 	}
 	f.tcp.Probe()
 	if c.proofs++; c.proofs < maxProofs {
-		c.timers.Set(timerProof, now.Add(f.tcp.RTO()<<c.proofs))
+		c.timers.Set(timerFastOpen, now.Add(f.tcp.RTO()<<c.proofs))
 	}
 }
 
@@ -153,7 +153,7 @@ func (c *Conn) takeSYNData(f *flow) {
 	f.lead.in = f.got
 	f.early = true
 	c.connected = true
-	c.emit(Event{Kind: EventConnected})
+	c.emit(pending{kind: EventConnected})
 }
 
 // proveEarly sees to it, as the passive opener that has the peer's key now, that

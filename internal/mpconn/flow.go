@@ -23,46 +23,46 @@ const (
 
 // flow is a subflow as the connection sees it.
 type flow struct {
-	id    int
-	tcp   *subflow.Subflow
-	ctl   cc.Controller
-	phase phase
-	join  *joinState // nil on the first subflow
+	id   int
+	tcp  *subflow.Subflow
+	ctl  cc.Controller
+	join *joinState // nil on the first subflow
 
+	phase             phase
 	localID, remoteID uint8
-	backupLocal       bool // we asked the peer not to send here
-	backupRemote      bool // the peer asked us not to send here
+	backupLocal       bool   // we asked the peer not to send here
+	backupRemote      bool   // the peer asked us not to send here
+	early             bool   // data on its SYN was taken: may send in phaseOpening
+	syns              uint16 // SYNs sent
+	tsOffset          uint32 // of our timestamps
 
-	upAt  uint64 // first offset not DATA_ACKed when it came up
-	syns  int    // SYNs sent
-	early bool   // data on its SYN was taken: may send in phaseOpening
-	lead  lead
+	upAt uint64 // first offset not DATA_ACKed when it came up
+	lead lead
 	// keysSent: the third ACK, or data in its place, was sent with both keys.
 	keysSent bool
 	stale    bool  // a retransmission timeout is unanswered
 	leaving  bool  // being closed alone: carries no new data
-	bare     int32 // segments in a row that came without an MPTCP option
-	bareFIN  bool  // and so did the peer's FIN
+	bareFIN  bool  // the peer's FIN came without an MPTCP option
+	bare     int32 // and so did so many segments in a row
 	// dataAcked: data of ours was acknowledged here with a DATA_ACK, so that
 	// later ACKs may go without.
 	dataAcked bool
-	told      uint64      // right edge of the window that was last told here
+	riding    bool        // signals are on its payload
 	reset     wire.TCPRst // what our RST says
 
 	peerReset     reason.Reset // what the peer's RST said
 	peerTransient bool
 	failed        reason.Close // why we ended it, if we did
-	riding        bool         // signals are on its payload
+	signals       int32        // ACKs in a row that were sent for an option's sake only
+	told          uint64       // right edge of the window that was last told here
 	out           mappings     // sent and not acknowledged on the subflow
 	in            mappings     // received and not used up
 	held          []piece      // in-order payload that waits for its mapping
 	got           uint64       // subflow offset behind the last byte taken
-	signals       int32        // ACKs in a row that were sent for an option's sake only
-	quiet         mono.Time    // when the next such is allowed after too many
+	quiet         mono.Time    // when the next ACK for an option's sake is allowed, after too many
 	// [run, runEnd) is the last range of data offsets that was bound to this
 	// flow without a break.
 	run, runEnd uint64
-	tsOffset    uint32        // of our timestamps
 	echoRTT     time.Duration // least round trip that timestamps showed in this round; 0 = none
 	reinjected  uint64        // bytes sent here that another flow carried first
 	shown       uint64        // the subflow's moves that the scheduler's view has
@@ -194,7 +194,7 @@ func (c *Conn) flowEvent(now mono.Time, f *flow, e subflow.Event) {
 		c.flowTimeout(now, f)
 	case subflow.EventRecovered:
 		if f.stale {
-			c.stats.Recovered++
+			c.oddity().Recovered++
 		}
 		f.stale = false
 		if f.silence != (silence{}) {
@@ -220,9 +220,9 @@ func (c *Conn) flowUp(now mono.Time, f *flow) {
 	c.snd.idle = false
 	if !c.connected {
 		c.connected = true
-		c.emit(Event{Kind: EventConnected})
+		c.emit(pending{kind: EventConnected})
 	}
-	c.emitFlow(EventSubflowUp, f, Event{})
+	c.emit(pending{kind: EventSubflowUp, f: f})
 	f.upAt = c.snd.una
 	if !c.awaitsDataAck() {
 		// Otherwise only a DATA_ACK shows that more than handshakes pass.
@@ -267,9 +267,9 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 	if c.rcv.lastOn == f {
 		c.rcv.lastOn = nil
 	}
-	c.emitFlow(EventSubflowLost, f, Event{Close: why, Reset: f.peerReset, Transient: f.peerTransient})
+	c.emit(pending{kind: EventSubflowLost, f: f, close: why, reset: f.peerReset, transient: f.peerTransient})
 	if tw != nil {
-		c.emitFlow(EventTimeWait, f, Event{TimeWait: tw})
+		c.emit(pending{kind: EventTimeWait, f: f, timeWait: tw})
 	}
 	c.snd.idle = false
 	switch {

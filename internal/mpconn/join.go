@@ -51,7 +51,7 @@ func (c *Conn) Open(now mono.Time, a OpenArgs) (id int, ok bool) {
 		join: &joinState{active: true, localNonce: uint32(c.cfg.Rand())},
 	})
 	f.tcp = subflow.Open(now, c.flowConfig(now, f), f.ctl)
-	c.emitFlow(EventSubflowOpened, f, Event{})
+	c.emit(pending{kind: EventSubflowOpened, f: f})
 	return f.id, true
 }
 
@@ -97,7 +97,7 @@ func (c *Conn) HandleJoin(now mono.Time, syn *wire.Segment) (id int, ok bool) {
 	f.backupRemote = syn.Join.Backup
 	f.tcp = subflow.Accept(now, c.flowConfig(now, f), f.ctl, syn)
 	c.snd.idle = false
-	c.emitFlow(EventSubflowOpened, f, Event{})
+	c.emit(pending{kind: EventSubflowOpened, f: f})
 	return f.id, true
 }
 

@@ -270,7 +270,7 @@ func (c *Conn) addMapping(now mono.Time, f *flow, m mapping) {
 	// that the subflow runs ahead by no more than the connection's window can
 	// have allowed.
 	if m.end() > f.got+uint64(c.rcv.buffer.limit)+maxMapping {
-		c.stats.FarMappings++
+		c.oddity().FarMappings++
 		c.drop(reason.DropMapping)
 		return
 	}

@@ -46,7 +46,7 @@ func (f *flow) standby() bool { return f.backupRemote || f.backupLocal }
 func (c *Conn) peerSetBackup(f *flow, backup bool) {
 	if f.backupRemote != backup {
 		f.backupRemote = backup
-		c.emitFlow(EventPriority, f, Event{})
+		c.emit(pending{kind: EventPriority, f: f, backup: backup})
 	}
 }
 

@@ -45,7 +45,7 @@ func (c *Conn) handleDataFin(now mono.Time, f *flow, place int64) {
 		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMPTCP)
 		return
 	}
-	if place < 0 || c.rcv.hasFin {
+	if c.rcv.hasFin {
 		// A repeated one asks for the DATA_ACK again.
 		f.tcp.RequestAck()
 		return
@@ -149,7 +149,7 @@ func (c *Conn) flushHeld(now mono.Time, f *flow) {
 			f.held = nil
 		}
 	}
-	if f.stuck.until.Set() {
+	if f.stuck.since.Set() {
 		// The mapping came late, on a segment that may need no answer itself.
 		f.stuck = stuck{}
 		f.tcp.RequestAck()
@@ -215,7 +215,7 @@ func (c *Conn) deliver(f *flow, off uint64, views [][]byte, owner wire.Owner) {
 	default:
 		if off > next {
 			if _, touches := c.rcv.q.RangeOf(off - 1); touches {
-				c.stats.OutOfOrderMerged++
+				c.oddity().OutOfOrderMerged++
 			}
 		}
 		var fresh int
@@ -245,11 +245,11 @@ func (c *Conn) deliver(f *flow, off uint64, views [][]byte, owner wire.Owner) {
 func (c *Conn) countPlace(off uint64, n, fresh int, next uint64) {
 	switch {
 	case fresh == 0:
-		c.stats.Duplicates++
+		c.oddity().Duplicates++
 	case off > next:
-		c.stats.OutOfOrder++
+		c.oddity().OutOfOrder++
 		if off >= c.rcv.high {
-			c.stats.OutOfOrderTail++
+			c.oddity().OutOfOrderTail++
 		}
 	}
 	c.rcv.high = max(c.rcv.high, off+uint64(n))

@@ -63,7 +63,7 @@ func (c *Conn) flowTimeout(now mono.Time, f *flow) {
 	first := !f.stale
 	f.stale = true
 	if first {
-		c.stats.Stale++
+		c.oddity().Stale++
 	}
 	if c.mode == modeMPTCP {
 		f.inTrouble().silence.begin(now)
@@ -177,7 +177,7 @@ func (c *Conn) dataTimeout(now mono.Time) {
 // would take for new bytes, it is still possible to follow it, but not while a
 // join may have come up at the peer.
 func (c *Conn) timeoutOfBare(now mono.Time, f *flow) {
-	if c.mayFallBack(f) || f.stuck.since.Set() {
+	if c.mayFallBack(f) {
 		c.followBare(now, f)
 		return
 	}

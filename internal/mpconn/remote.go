@@ -53,7 +53,7 @@ func (c *Conn) handleAddAddr(now mono.Time, f *flow, o *wire.AddAddr) {
 		// Without an echo the peer repeats it, which is of use when it came
 		// too early.
 		c.drop(why)
-		c.stats.AddrsRefused++
+		c.oddity().AddrsRefused++
 		return
 	}
 	if len(c.addrs.echoes) < maxEchoes {
@@ -61,7 +61,7 @@ func (c *Conn) handleAddAddr(now mono.Time, f *flow, o *wire.AddAddr) {
 		e.opt.Echo = true
 		c.addrs.echoes = append(c.addrs.echoes, e)
 	} else {
-		c.stats.EchoesDropped++
+		c.oddity().EchoesDropped++
 	}
 }
 
@@ -80,7 +80,7 @@ func (c *Conn) learnRemote(now mono.Time, r remoteAddr) reason.Drop {
 		switch {
 		case known.id == r.id && known.addr == r.addr:
 			if !c.reaches(r.addr) {
-				c.emit(Event{Kind: EventAddrRefreshed, Remote: r.addr, RemoteID: r.id})
+				c.emitMore(Event{Kind: EventAddrRefreshed, Remote: r.addr, RemoteID: r.id})
 			}
 			return reason.DropNone
 		case known.id == r.id && known.addr.Addr() != r.addr.Addr() && !known.observed:
@@ -103,7 +103,7 @@ func (c *Conn) learnRemote(now mono.Time, r remoteAddr) reason.Drop {
 	a.remotes = append(a.remotes, r)
 	a.removed = slices.DeleteFunc(a.removed, func(x netip.Addr) bool { return x == r.addr.Addr() })
 	if !c.joinedFrom(r.id) {
-		c.emit(Event{Kind: EventAddrAnnounced, Remote: r.addr, RemoteID: r.id})
+		c.emitMore(Event{Kind: EventAddrAnnounced, Remote: r.addr, RemoteID: r.id})
 	}
 	return reason.DropNone
 }
@@ -145,24 +145,24 @@ func (c *Conn) joinedFrom(id uint8) bool {
 // silently ignore the request."
 func (c *Conn) handleRemoveAddr(now mono.Time, o *wire.RemoveAddr) {
 	for _, id := range o.IDs[:min(int(o.N), len(o.IDs))] {
-		known := false
+		var known netip.AddrPort
 		c.addrs.remotes = slices.DeleteFunc(c.addrs.remotes, func(r remoteAddr) bool {
 			if r.id != id {
 				return false
 			}
-			known = true
+			known = r.addr
 			c.addrs.remove(r.addr.Addr())
 			return true
 		})
 		for _, f := range c.flows {
 			if f.remoteID == id && f.failed == reason.CloseNone {
-				known = true
-				c.addrs.remove(f.tcp.Remote().Addr())
+				known = f.tcp.Remote()
+				c.addrs.remove(known.Addr())
 				c.probeFlow(now, f)
 			}
 		}
-		if known {
-			c.emit(Event{Kind: EventAddrWithdrawn, RemoteID: id})
+		if known.IsValid() {
+			c.emitMore(Event{Kind: EventAddrWithdrawn, Remote: known, RemoteID: id})
 		}
 	}
 }

@@ -144,3 +144,43 @@ func TestWithdrawalEndsWithNewUse(t *testing.T) {
 	l.idle(time.Minute)
 	require.Len(t, l.a.carrying(wire.OptRemoveAddr), 1)
 }
+
+// An ADD_ADDR that nobody echoes is given up; an echo of something else ends
+// nothing. Guards: the bound in retryAnnounce, and that echoed compares address
+// and port.
+func TestAnnouncementIsGivenUp(t *testing.T) {
+	for _, change := range []func(*wire.AddAddr) bool{
+		func(*wire.AddAddr) bool { return false },
+		func(o *wire.AddAddr) bool { o.Addr = addr(7, 2); return true },
+		func(o *wire.AddAddr) bool { o.Port = 1; return true },
+		func(o *wire.AddAddr) bool { o.ID++; return true },
+	} {
+		l := proven(t, 1)
+		l.paths[0].box = func(from *end, seg *wire.Segment) bool {
+			return from == l.b || seg.Has&wire.OptAddAddr == 0 || change(&seg.AddAddr)
+		}
+		l.b.conn.Announce(l.now, netip.AddrPortFrom(addr(5, 2), 0))
+		l.b.pump()
+		l.idle(10 * time.Minute)
+		require.Len(t, l.b.carrying(wire.OptAddAddr), maxAnnounceTry)
+		require.Empty(t, l.b.conn.addrs.announce)
+	}
+}
+
+// Echoes that wait for a subflow that is gone make room for others. Guard:
+// pollEcho drops them.
+func TestEchoesEndWithTheirSubflow(t *testing.T) {
+	l := joined(t, 1)
+	for range maxEchoes {
+		l.a.conn.addrs.echoes = append(l.a.conn.addrs.echoes, echo{on: l.a.conn.flows[1], opt: wire.AddAddr{Echo: true, ID: 4, Addr: addr(4, 2)}})
+	}
+	for _, e := range []*end{l.a, l.b} {
+		e.conn.FailSubflow(l.now, 1)
+		e.pump()
+	}
+	l.addAddr(5, netip.AddrPortFrom(addr(5, 2), 0))
+	echo := l.a.carrying(wire.OptAddAddr)
+	require.Len(t, echo, 1)
+	require.EqualValues(t, 5, echo[0].AddAddr.ID)
+	require.Zero(t, l.a.conn.Info().Stats.EchoesDropped)
+}

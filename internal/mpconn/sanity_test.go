@@ -90,7 +90,8 @@ func TestOutsideDataWindow(t *testing.T) {
 	require.False(t, l.b.conn.EOF())
 }
 
-// The end of a stream, once told, does not move.
+// The end of a stream, once told, does not move: who says so loses the subflow.
+// Guard: handleDataFin.
 func TestDataFinMoves(t *testing.T) {
 	l := joined(t, 3)
 	l.a.write(1000)
@@ -112,10 +113,14 @@ func TestDataFinMoves(t *testing.T) {
 	l.idle(100 * time.Millisecond)
 	require.True(t, l.b.conn.EOF())
 	require.EqualValues(t, 1, l.b.conn.Info().Stats.Drops[reason.DropMapping])
+	rst := append(l.b.resets(0), l.b.resets(1)...)
+	require.Len(t, rst, 1)
+	require.Equal(t, reason.ResetMPTCP, rst[0].TCPRst.Reason)
 }
 
 // RFC 8684, Section 3.3.1: numbers of 4 bytes across the wrap of the low half,
-// with late segments of before the wrap after it.
+// with late segments of before the wrap after it. Guard: seq.Expand, which takes
+// the nearest of the candidates.
 func TestShortNumbersWrap(t *testing.T) {
 	for _, loss := range []float64{0, 0.03} {
 		l := newLab(t, 7, 2)

@@ -17,6 +17,10 @@ const mappingSegments = 16
 type look struct {
 	view      scheduler.View // reused by every pick
 	viewFlows []*flow        // the flow behind each entry of view, which is up to date with flow.shown
+
+	// Where both begin.
+	firstSubflow [1]scheduler.Subflow
+	firstFlow    [1]*flow
 }
 
 // schedule gives one range to the subflows that the scheduler picks and
@@ -276,6 +280,7 @@ func (c *Conn) give(now mono.Time, f *flow, lo uint64, n, room int, again bool) 
 func (c *Conn) fillView(now mono.Time, ask scheduler.Ask, lo, hi uint64) bool {
 	if c.look == nil {
 		c.look = &look{view: scheduler.View{Holders: c.holders}}
+		c.view.Subflows, c.viewFlows = c.firstSubflow[:0], c.firstFlow[:0]
 	}
 	v, s := &c.view, &c.snd
 	v.Ask, v.Now = ask, now.Duration()

@@ -9,8 +9,15 @@ import (
 	"github.com/gomptcp/gomptcp/internal/subflow"
 )
 
-// Stats are totals of a connection, those of ended subflows included.
+// Stats are all totals of a connection.
 type Stats struct {
+	Totals
+	Oddities
+}
+
+// Totals are those of what happens to every connection, its ended subflows
+// included.
+type Totals struct {
 	BytesSent       uint64 // payload, every copy counted
 	BytesAcked      uint64 // DATA_ACKed
 	BytesReceived   uint64 // new payload placed in the stream
@@ -21,7 +28,6 @@ type Stats struct {
 	Announcements   uint64 // ADD_ADDRs whose HMAC verified
 	JoinsAnswered   uint64 // SYN/ACKs to joins begun here whose HMAC verified
 	Drops           reason.Drops
-	Oddities
 }
 
 // Oddities are totals of what is not the rule.
@@ -42,15 +48,30 @@ type Oddities struct {
 	AnnouncesDropped uint64 // addresses not announced because no id was left
 }
 
-// clone returns a copy that the connection does not change.
-func (s Stats) clone() Stats {
-	s.Drops = maps.Clone(s.Drops)
-	return s
+// noOddities are those of connections without. Nobody changes them.
+var noOddities Oddities
+
+// oddity returns the totals of what is not the rule, to add to.
+func (c *Conn) oddity() *Oddities {
+	if c.oddities == &noOddities {
+		c.oddities = &Oddities{}
+	}
+	return c.oddities
 }
 
 // Totals returns the totals up to now. They change with the connection and
 // must not be written to.
-func (c *Conn) Totals() *Stats { return &c.stats }
+func (c *Conn) Totals() *Totals { return &c.stats }
+
+// Oddities is Totals for the rest.
+func (c *Conn) Oddities() *Oddities { return c.oddities }
+
+// cloneStats returns all of them in a copy that the connection does not change.
+func (c *Conn) cloneStats() Stats {
+	s := Stats{c.stats, *c.oddities}
+	s.Drops = maps.Clone(s.Drops)
+	return s
+}
 
 // Info is a snapshot of a connection.
 type Info struct {
@@ -95,7 +116,7 @@ func (c *Conn) Info() Info {
 		ReadBuffer: c.rcv.buffer.limit, WriteBuffer: s.buffer.limit,
 		SendMemory: s.q.Memory(), RecvMemory: c.rcv.q.Memory(),
 		NextDSN: uint64(s.dsn(s.nxt)), NextAck: uint64(c.rcv.dsn(c.rcv.ack())),
-		Stats: c.stats.clone(),
+		Stats: c.cloneStats(),
 	}
 }
 
@@ -142,6 +163,9 @@ func (c *Conn) remember(f *flow, why reason.Close) {
 	s.Up, s.Close = false, why
 	if len(c.past) == maxPast {
 		c.past = append(c.past[:0], c.past[1:]...)
+	}
+	if c.past == nil {
+		c.past = make([]SubflowInfo, 0, len(c.flows)) // mostly all of them end
 	}
 	c.past = append(c.past, s)
 }

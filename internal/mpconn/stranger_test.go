@@ -79,9 +79,7 @@ func strangerSays(t *testing.T, what string, active, bare bool) {
 		reply.Flags |= wire.SYN
 		reply.Join.Form = wire.JoinSYNACK
 	} else {
-		syn := wire.Segment{Src: stranger, Dst: victim.at(2), Header: wire.Header{Seq: 99, Flags: wire.SYN, Wnd: 1000}}
-		syn.Has = wire.OptMPJoin
-		syn.Join = wire.MPJoin{Form: wire.JoinSYN, Token: uint32(victim.conn.Token()), AddrID: 9}
+		syn := joinSYN(victim, 9)
 		_, ok := victim.conn.HandleJoin(l.now, &syn)
 		require.True(t, ok)
 		reply.Join.Form = wire.JoinACK
@@ -118,4 +116,67 @@ func strangerSays(t *testing.T, what string, active, bare bool) {
 	l.run("data", time.Minute, func() bool { other.readAll(); return other.read == victim.wrote })
 	l.transfer(other, victim, 10_000, time.Minute, nil)
 	require.Empty(t, l.a.announced(EventAddrWithdrawn))
+}
+
+// joinSYN is a SYN that joins an end on path 2, from an address of a host.
+func joinSYN(to *end, host byte) wire.Segment {
+	syn := wire.Segment{Src: netip.AddrPortFrom(addr(2, host), 4711), Dst: to.at(2), Header: wire.Header{Seq: 99, Flags: wire.SYN, Wnd: 1000}}
+	syn.Has = wire.OptMPJoin
+	syn.Join = wire.MPJoin{Form: wire.JoinSYN, Token: uint32(to.conn.Token()), AddrID: 9}
+	return syn
+}
+
+// What is left in a segment of an earlier one is no option, and an MP_JOIN of
+// another form none that ends a handshake, whatever their fields say; nor does a
+// SYN answer a SYN. Guards: what joinSYNACK and joinThirdACK ask for beside the
+// HMAC, one each, and joinHandshake's case for a SYN.
+func TestJoinNeedsItsOptions(t *testing.T) {
+	for name, change := range map[string]func(*wire.Segment){
+		"no option on the syn/ack": func(s *wire.Segment) {
+			if s.Flags.Has(wire.SYN | wire.ACK) {
+				s.Has &^= wire.OptMPJoin
+			}
+		},
+		"no option on the third ack": func(s *wire.Segment) {
+			if !s.Flags.Has(wire.SYN) && s.Join.Form == wire.JoinACK {
+				s.Has &^= wire.OptMPJoin
+			}
+		},
+		"another form of the third ack": func(s *wire.Segment) {
+			if !s.Flags.Has(wire.SYN) && s.Join.Form == wire.JoinACK {
+				s.Join.Form = wire.JoinSYNACK
+			}
+		},
+		"a syn for a syn/ack": func(s *wire.Segment) {
+			if s.Flags.Has(wire.SYN | wire.ACK) {
+				s.Flags &^= wire.ACK
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := proven(t, 3)
+			l.paths[2].box = func(*end, *wire.Segment) bool { return false }
+			l.join(2)
+			hand := func(from, to *end) {
+				s := from.sent[len(from.sent)-1]
+				change(&s)
+				if id, known := to.tuples[[2]netip.AddrPort{s.Dst, s.Src}]; known {
+					to.conn.HandleSegment(l.now, id, &s)
+				} else {
+					to.conn.HandleJoin(l.now, &s)
+				}
+				to.pump()
+			}
+			hand(l.a, l.b)
+			hand(l.b, l.a)
+			if l.a.count(EventSubflowLost) == 0 {
+				hand(l.a, l.b)
+			}
+			require.Equal(t, 1, l.a.count(EventSubflowUp))
+			require.Equal(t, 1, l.b.count(EventSubflowUp))
+			rst := append(l.a.resets(2), l.b.resets(2)...)
+			require.Len(t, rst, 1)
+			require.Equal(t, reason.ResetMPTCP, rst[0].TCPRst.Reason)
+		})
+	}
 }

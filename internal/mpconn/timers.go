@@ -16,10 +16,9 @@ const (
 	timerSchedule                    // the scheduler asked to be asked again
 	timerFastClose                   // an MP_FASTCLOSE is unanswered
 	timerSignal                      // an option that waits may be sent
-	timerHold                        // a SYN that is held has waited for data long enough
+	timerFastOpen                    // a SYN that is held has waited for data long enough, or, after it, nothing shows that the third ACK has arrived
 	timerRepeat                      // an option may not have arrived
 	timerShrink                      // buffers that grew may be idle
-	timerProof                       // nothing shows that the third ACK has arrived
 )
 
 type timerTable = timer.Table[timerKind]
@@ -39,7 +38,7 @@ func (c *Conn) Deadline() mono.Time {
 // deadline returns the earliest of a flow's own deadlines.
 func (f *flow) deadline() mono.Time {
 	d := mono.Earliest(f.tcp.Deadline(), mono.Earliest(f.fail.retry, f.probe.due))
-	d = mono.Earliest(mono.Earliest(d, f.stuck.until), f.silence.due)
+	d = mono.Earliest(mono.Earliest(d, f.stuck.until()), f.silence.due)
 	if f.join != nil {
 		d = mono.Earliest(d, f.join.retry)
 	}
@@ -48,19 +47,16 @@ func (f *flow) deadline() mono.Time {
 
 // HandleTimeout acts on every deadline that has come.
 func (c *Conn) HandleTimeout(now mono.Time) {
-	if c.over {
-		return
-	}
 	c.snd.idle = false
 	for _, f := range c.flows {
 		if f.tcp.Deadline().Reached(now) {
 			before := f.tcp.WindowProbes()
 			f.tcp.HandleTimeout(now)
 			if c.mode == modeMPTCP {
-				c.stats.WindowProbes += f.tcp.WindowProbes() - before
+				c.oddity().WindowProbes += f.tcp.WindowProbes() - before
 			}
 		}
-		if f.stuck.until.Reached(now) {
+		if f.stuck.until().Reached(now) {
 			c.unmappedTooLong(now, f)
 		}
 	}
@@ -84,12 +80,14 @@ func (c *Conn) HandleTimeout(now mono.Time) {
 			c.closeTimeout(now)
 		case timerFastClose:
 			c.fastCloseTimeout(now)
-		case timerHold:
-			c.held = false
 		case timerShrink:
 			c.shrinkIdle(now)
-		case timerProof:
-			c.askProof(now)
+		case timerFastOpen:
+			if c.held {
+				c.held = false
+			} else {
+				c.askProof(now)
+			}
 		case timerRepeat:
 			c.repeatSignals(now)
 		case timerSchedule, timerSignal:

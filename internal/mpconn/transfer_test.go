@@ -9,6 +9,7 @@ import (
 
 	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/wire"
+	"github.com/gomptcp/gomptcp/scheduler"
 )
 
 func TestTransferOneSubflow(t *testing.T) {
@@ -103,9 +104,23 @@ func TestPathReturns(t *testing.T) {
 }
 
 // RFC 8684, Section 3.3.6: data acknowledged on the subflow but never
-// DATA_ACKed is sent again.
+// DATA_ACKed is sent again, also where the first subflow looks as if the peer had
+// fallen back, which it cannot have. Guard: added in dataTimeout.
 func TestDataLevelRetransmission(t *testing.T) {
+	for _, bare := range []bool{false, true} {
+		dataLevelRetransmission(t, bare)
+	}
+}
+
+func dataLevelRetransmission(t *testing.T, bare bool) {
 	l := joined(t, 4)
+	l.a.conn.SetScheduler(scheduler.RoundRobin(1)) // which sends nothing again by itself
+	l.paths[0].box = func(from *end, seg *wire.Segment) bool {
+		if from == l.b && bare {
+			seg.Has &^= wire.OptMPTCP
+		}
+		return true
+	}
 	eaten := 0
 	// A box that acknowledges a segment on b's behalf cannot be played here;
 	// a mapping that is stripped has the same effect: b's subflow takes the

@@ -17,6 +17,7 @@ func (c *Conn) Trim() {
 	c.snd.reinject.Trim()
 	c.rcv.q.Trim()
 	c.look = nil
+	c.events = trim(c.events)
 	if c.addrs.signaling == &noSignaling {
 		return
 	}

@@ -16,15 +16,19 @@ type mesh struct {
 // every address is used before any is used twice; equals keep the order in
 // which addresses are listed.
 func (m *memory) open(v *View, now time.Duration, cmds []Command) []Command {
-	x := mesh{present: make([]pair, 0, DefaultSubflows)}
-	for i := range v.Subflows {
-		x.present = append(x.present, pairOf(v.Subflows[i].Local.Addr(), v.Subflows[i].Remote))
-	}
+	var x mesh
 	m.pairs(v, now, func(c candidate) {
-		if !slices.Contains(x.present, c.pair) {
+		if !v.has(c.pair) {
 			x.missing = append(x.missing, c)
 		}
 	})
+	if len(x.missing) == 0 {
+		return cmds // as it is for most of the events of most connections
+	}
+	x.present = make([]pair, 0, len(v.Subflows)+len(x.missing))
+	for i := range v.Subflows {
+		x.present = append(x.present, v.pairAt(i))
+	}
 	room := v.room()
 	for {
 		c, ok := x.take()
@@ -37,6 +41,21 @@ func (m *memory) open(v *View, now time.Duration, cmds []Command) []Command {
 		room--
 		cmds = append(cmds, c.command())
 	}
+}
+
+// pairAt returns the pair of the i-th subflow.
+func (v *View) pairAt(i int) pair {
+	return pairOf(v.Subflows[i].Local.Addr(), v.Subflows[i].Remote)
+}
+
+// has reports whether there is a subflow between a pair.
+func (v *View) has(p pair) bool {
+	for i := range v.Subflows {
+		if v.pairAt(i) == p {
+			return true
+		}
+	}
+	return false
 }
 
 // take moves the missing pair whose addresses are used least to those present.

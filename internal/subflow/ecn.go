@@ -47,7 +47,7 @@ func ecnSetup(f wire.Flags) bool {
 // and any subsequent SYN retransmissions with CWR and ECE cleared."
 func (s *Subflow) ecnFlags(answer bool) wire.Flags {
 	flags := wire.ECE | wire.CWR
-	wanted := s.ecn.wanted && s.snd.synTries == 0
+	wanted := s.ecn.wanted && !s.snd.synAgain
 	if answer {
 		flags = wire.ECE
 		wanted = s.ecn.both

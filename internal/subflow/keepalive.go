@@ -8,7 +8,7 @@ import (
 // liveness is what is known of whether the peer is still there.
 type liveness struct {
 	lastHeard  mono.Time // of the last acceptable segment
-	unanswered int       // probes since then
+	unanswered int32     // probes since then
 	probe      bool      // a probe is to be sent
 }
 
@@ -55,7 +55,7 @@ func (s *Subflow) onKeepAlive(now mono.Time) {
 		s.timers.Set(timerKeepAlive, now.Add(k.Idle)) // the other timers find out
 	case s.alive.lastHeard.Add(k.Idle) > now:
 		s.timers.Set(timerKeepAlive, s.alive.lastHeard.Add(k.Idle))
-	case s.alive.unanswered >= k.Count:
+	case int(s.alive.unanswered) >= k.Count:
 		s.flush(reason.CloseKeepalive)
 	default:
 		s.alive.unanswered++

@@ -172,7 +172,7 @@ func (s *Subflow) handshakeDone() {
 	s.timers.Stop(timerUser)
 	s.rec.timeouts = 0
 	s.rtt.shift = 0
-	if s.snd.synTries == 0 {
+	if !s.snd.synAgain {
 		return
 	}
 	// RFC 6298, Section 5.7: "If the timer expires awaiting the ACK of a SYN
@@ -191,7 +191,7 @@ func (s *Subflow) handshakeDone() {
 // acknowledged.
 func (s *Subflow) sampleSYN(now mono.Time, seg *wire.Segment) {
 	switch {
-	case s.snd.synTries == 0:
+	case !s.snd.synAgain:
 		s.noteSYN(now, now.Sub(s.snd.synAt))
 	case s.ts.on && seg.Has&wire.OptTimestamps != 0:
 		s.noteSYN(now, s.tsAge(now, seg.TSEcr))

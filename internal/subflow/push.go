@@ -18,32 +18,32 @@ const (
 // space that we send in.
 type sender struct {
 	iss      seq.SSN
+	persists int32 // consecutive expiries of the persist timer
 	una, nxt relSSN
-	end      relSSN // one past the last byte pushed
-	fin      relSSN // place of our FIN, behind the last byte; 0 = Close was not called
-	syn      synState
+	end      relSSN    // one past the last byte pushed
+	fin      relSSN    // place of our FIN, behind the last byte; 0 = Close was not called
 	synAt    mono.Time // when the SYN was first sent
-	synTries int       // how often it was sent again
 
 	wnd, maxWnd int    // bytes from una on; the largest ever offered
 	wl1         relSSN // peer's number of the segment that last set wnd
 	wl2         relSSN // our number that it acknowledged
-	shift       uint8  // peer's window scale
 
-	peerMSS int  // as the peer's SYN said: payload and options of a packet
-	mtu     int  // as Config.MTU, lowered by ICMP
-	mss     int  // payload of a full data segment
-	sack    bool // the peer takes SACK blocks and sends them
+	peerMSS int // as the peer's SYN said: payload and options of a packet
+	mtu     int // as Config.MTU, lowered by ICMP
+	mss     int // payload of a full data segment
 
 	borders []relSSN // borders between Pushes, beyond nxt, ascending
 	waiting int      // bytes that the connection had left at the last Room
 	lastAt  mono.Time
 
-	blocked  bool // SetBlocked: the connection has data that it cannot push
-	refused  bool // the last Room said 0 for a silly window and nothing in flight
-	override bool // the next segment may be smaller than SWS avoidance wants
-	persists int  // consecutive expiries of the persist timer
-	half     bool // CloseWrite: FIN-WAIT-2 may last
+	syn      synState
+	synAgain bool  // the SYN was sent more than once
+	shift    uint8 // peer's window scale
+	sack     bool  // the peer takes SACK blocks and sends them
+	blocked  bool  // SetBlocked: the connection has data that it cannot push
+	refused  bool  // the last Room said 0 for a silly window and nothing in flight
+	override bool  // the next segment may be smaller than SWS avoidance wants
+	half     bool  // CloseWrite: FIN-WAIT-2 may last
 }
 
 // queued returns how many bytes were pushed and not yet sent.

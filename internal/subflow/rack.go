@@ -12,16 +12,17 @@ import (
 // window later, is lost. The congestion control does not matter here, nor what
 // other subflows send: a reinjection is no retransmission of this one.
 type rack struct {
-	on   bool
+	on        bool
+	reordered bool  // RACK.reordering_seen
+	persist   int8  // RACK.reo_wnd_persist
+	mult      int32 // RACK.reo_wnd_mult, less 1
+
 	last uint64        // which transmission the latest delivered was, in place of RACK.xmit_ts; 0 = none
 	end  relSSN        // RACK.end_seq
 	rtt  time.Duration // RACK.rtt
 	fack relSSN        // RACK.fack: the highest number delivered
 
-	reordered  bool   // RACK.reordering_seen
 	dsackRound relSSN // 0 = none
-	mult       int    // RACK.reo_wnd_mult, less 1
-	persist    int    // RACK.reo_wnd_persist
 
 	floor   [2]time.Duration // least RTT of this and of the last period; 0 = none
 	floorAt mono.Time        // when this period began
@@ -140,7 +141,7 @@ func (s *Subflow) reorderingWindow() time.Duration {
 // manySACKed reports whether DupThresh segments are SACKed. Where segments are
 // small, the ACKs that reported them are counted.
 func (s *Subflow) manySACKed() bool {
-	return s.queue.sacked > (s.rec.dupThresh-1)*s.snd.mss || s.rec.dupAcks >= s.rec.dupThresh
+	return s.queue.sacked > int(s.rec.dupThresh-1)*s.snd.mss || s.rec.dupAcks >= s.rec.dupThresh
 }
 
 // rackDetect marks what RACK takes for lost, and sets the reordering timer for

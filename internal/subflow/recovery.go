@@ -17,21 +17,21 @@ const (
 // recovery is the state of loss recovery.
 type recovery struct {
 	phase     phase
-	until     relSSN // RecoveryPoint of RFC 6675, recover of RFC 6582
-	dupAcks   int    // since SND.UNA last moved
-	dupThresh int
-	guessed   int  // without SACK: bytes that duplicate ACKs say have arrived
 	pass      bool // one more segment may be sent, whatever the congestion window
 	frto      frto
+	creeps    bool   // the ceiling grows as in congestion avoidance
+	timeouts  int32  // consecutive, without new data acknowledged
+	until     relSSN // RecoveryPoint of RFC 6675, recover of RFC 6582
+	dupAcks   int32  // since SND.UNA last moved
+	dupThresh int32
+	guessed   int // without SACK: bytes that duplicate ACKs say have arrived
 
 	*episode // read it as it is, and change that of begin
 
-	timeouts   int       // consecutive, without new data acknowledged
-	timedOutAt mono.Time // the last one
+	timedOutAt mono.Time // the last timeout
 
 	fullUntil relSSN // what lies before was in flight when the window was full
 	ceiling   int    // bytes: bound of the window after a restart or a penalty; 0 = none
-	creeps    bool   // it grows as in congestion avoidance
 }
 
 // episode is what is only known while something is recovered, or may have been
@@ -168,7 +168,7 @@ func (s *Subflow) findLosses(a *ack) bool {
 	case s.rec.phase == phaseLoss:
 		return false // everything was marked
 	case s.snd.sack:
-		a.lost += q.lose(q.lossEdge(s.rec.dupThresh, s.snd.mss))
+		a.lost += q.lose(q.lossEdge(int(s.rec.dupThresh), s.snd.mss))
 		// RFC 6675, Section 5, (1): "If DupAcks >= DupThresh, go to step (4)",
 		// even if the segments were too small for IsLost.
 		if s.rec.phase == phaseOpen && s.rec.dupAcks >= s.rec.dupThresh && a.lost == 0 {

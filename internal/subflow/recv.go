@@ -27,6 +27,10 @@ const (
 // space that the peer sends in.
 type receiver struct {
 	irs     seq.SSN
+	shift   uint8 // our window scale
+	scaled  bool  // both sides scale windows
+	quick   uint8 // segments still to be acknowledged at once
+	due     ackDue
 	nxt     relSSN
 	edge    relSSN // right edge of what is accepted
 	offer   relSSN // right edge to be advertised, at most edge
@@ -35,15 +39,11 @@ type receiver struct {
 	lastAck relSSN // Last.ACK.sent
 	stands  standing
 	fin     relSSN // place of the peer's FIN; 0 = not known
-	shift   uint8  // our window scale
-	scaled  bool   // both sides scale windows
 
 	run    Data      // in order and not fetched yet; empty without Views
 	beyond *beyond   // nil = nothing was received beyond a hole
 	again  sackRange // received twice, to be reported by D-SACK (RFC 2883)
 	mss    int       // largest payload seen, at most what our MSS option allowed
-	quick  uint8     // segments still to be acknowledged at once
-	due    ackDue
 }
 
 // beyond is what arrived before something that precedes it, and what follows

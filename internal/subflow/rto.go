@@ -54,16 +54,16 @@ func (s *Subflow) onRexmit(now mono.Time) {
 		s.rec.timeouts = 0
 	}
 	s.rec.timedOutAt = now
-	if s.rec.timeouts >= most {
+	if int(s.rec.timeouts) >= most {
 		s.giveUp()
 		return
 	}
 	s.rec.timeouts++
 	s.rtt.backOff()
-	s.emit(Event{Kind: EventTimeout, Backoff: s.rec.timeouts})
+	s.emit(Event{Kind: EventTimeout, Backoff: int(s.rec.timeouts)})
 	if s.snd.syn != synAcked {
 		s.snd.syn = synDue
-		s.snd.synTries++
+		s.snd.synAgain = true
 	} else {
 		s.loseAll(now)
 	}
@@ -126,5 +126,5 @@ func (s *Subflow) loseAll(now mono.Time) {
 	s.rec.phase = phaseLoss
 	s.rec.until = s.snd.nxt
 	s.rec.dupAcks, s.rec.guessed, s.rec.rescued = 0, 0, 0
-	s.rec.dupThresh = s.cfg.DupThresh
+	s.rec.dupThresh = int32(s.cfg.DupThresh)
 }

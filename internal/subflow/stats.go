@@ -124,8 +124,8 @@ func (s *Subflow) Stats() Stats {
 	return Stats{
 		Snapshot: s.Snapshot(), State: s.state,
 		LastRTT: s.rtt.last, LastRTTAt: s.rtt.lastAt,
-		RTO: s.rtt.timeout(), Backoff: s.rec.timeouts,
-		DupThresh: s.rec.dupThresh, PeerWindow: s.snd.wnd, ReceiveWindow: int(s.rcv.edge - s.rcv.nxt),
+		RTO: s.rtt.timeout(), Backoff: int(s.rec.timeouts),
+		DupThresh: int(s.rec.dupThresh), PeerWindow: s.snd.wnd, ReceiveWindow: int(s.rcv.edge - s.rcv.nxt),
 		OutOfOrder: outOfOrder,
 		BytesSent:  c.bytesSent, BytesAcked: c.bytesAcked, BytesReceived: c.bytesReceived,
 		BytesRetransmitted: t.bytesRetransmitted,

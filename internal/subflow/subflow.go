@@ -178,14 +178,19 @@ type Subflow struct {
 	ctl cc.Controller
 
 	ends       *Ends
-	tsOffset   uint32
 	mtu        int // that this end's link takes
 	segmentMax int
+	tsOffset   uint32
 	room       Room
 
 	state  State
 	active bool // we sent the first SYN
 	early  bool // data may be sent in SYN-RECEIVED, after a fast open
+	// still says that nothing has happened since the last poll found nothing to
+	// send, so that the next one need not look.
+	still       bool
+	unreachable bool // the network said so and nothing was acknowledged since
+	reply       reply
 
 	snd    sender
 	queue  records
@@ -204,17 +209,11 @@ type Subflow struct {
 	timers  timer.Table[timerKind]
 	alive   liveness
 	limiter limiter
-	reply   reply
 	events  []Event
 	count   counters
 
-	// still says that nothing has happened since the last poll found nothing to
-	// send, so that the next one need not look.
-	still bool
 	moves uint64 // see Moves
 	full  uint64 // moves at which Room found a window full, with data in flight
-
-	unreachable bool // the network said so and nothing was acknowledged since
 }
 
 // Open begins a connection as the client. The first PollSegment gives the
@@ -248,7 +247,7 @@ func newSubflow(cfg Config, ctl cc.Controller) *Subflow {
 	s.rcv = receiver{nxt: 1, lastAck: 1, quick: quickACKs}
 	s.SetReceiveWindow(min(k.MaxWindow, 65535))
 	s.rtt = estimator{rto: k.InitialRTO, knobs: k}
-	s.rec.dupThresh, s.rec.episode = k.DupThresh, &noEpisode
+	s.rec.dupThresh, s.rec.episode = int32(k.DupThresh), &noEpisode
 	s.ecn.wanted = k.ECN || cfg.Marks != cc.ECNAsSet
 	s.ecn.exact = k.ExactECN && cfg.Marks == cc.ECNAsSet || cfg.Marks == cc.ECNExact
 	if cfg.FastOpen != (FastOpen{}) {

@@ -143,8 +143,8 @@ func (s *Subflow) adaptThresh(a *ack) {
 	if n := s.queue.ranges.Len(); n > 0 {
 		top = relSSN(s.queue.ranges.At(n - 1).Hi)
 	}
-	seen := max(s.rec.dupThresh+1, int(top-a.prior)/s.snd.mss)
-	s.rec.dupThresh = max(s.rec.dupThresh, min(seen, maxDupThresh))
+	seen := max(int(s.rec.dupThresh)+1, int(top-a.prior)/s.snd.mss)
+	s.rec.dupThresh = max(s.rec.dupThresh, int32(min(seen, maxDupThresh)))
 }
 
 // frto is how far Forward RTO-Recovery has come (RFC 5682).

@@ -206,7 +206,7 @@ func (s *Subflow) persistAfter() time.Duration {
 // send acknowledgments in response to the probe segments, the sending TCP peer
 // MUST allow the connection to stay open (MUST-37)."
 func (s *Subflow) onPersist(now mono.Time) {
-	if s.alive.unanswered > s.cfg.Retries ||
+	if int(s.alive.unanswered) > s.cfg.Retries ||
 		s.cfg.UserTimeout > 0 && s.alive.unanswered > 0 && now.Sub(s.alive.lastHeard) >= s.cfg.UserTimeout {
 		s.giveUp()
 		return

@@ -7,7 +7,7 @@ import (
 )
 
 // Kinds is how many kinds one Table can hold; a K must be less.
-const Kinds = 11
+const Kinds = 10
 
 // Table holds at most one deadline for each kind K, an enumeration that
 // starts at 0. The zero Table has none set. Setting a kind beyond Kinds
