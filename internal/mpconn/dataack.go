@@ -160,12 +160,12 @@ func (c *Conn) spreadNews(edge uint64) {
 	if f == nil || len(c.flows) < 2 || c.mode != modeMPTCP {
 		return
 	}
-	best, least := f, f.tcp.Snapshot().MinRTT
+	best, least := f, f.tcp.MinRTT()
 	for _, g := range c.flows {
 		if g.phase != phaseUp || g.stale || g.standby() || !g.tcp.SACK() {
 			continue
 		}
-		if rtt := g.tcp.Snapshot().MinRTT; rtt > 0 && rtt < least {
+		if rtt := g.tcp.MinRTT(); rtt > 0 && rtt < least {
 			best, least = g, rtt
 		}
 	}

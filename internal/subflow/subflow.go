@@ -281,6 +281,9 @@ func (s *Subflow) InFlight() int { return s.pipe() }
 // RTO returns the retransmission timeout now in force, backoff included.
 func (s *Subflow) RTO() time.Duration { return s.rtt.timeout() }
 
+// MinRTT returns the least round trip measured; 0 before the first.
+func (s *Subflow) MinRTT() time.Duration { return s.rtt.min }
+
 // SetRoom changes what is kept free for the connection's options.
 func (s *Subflow) SetRoom(r Room) {
 	s.stir()
