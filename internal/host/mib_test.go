@@ -323,3 +323,16 @@ func TestMIBsOfLinux(t *testing.T) {
 	}
 	require.ElementsMatch(t, meaningless, missing)
 }
+
+// A client that never spoke MPTCP is no fallback: it counts as accepted, and in
+// no counter of MPTCP.
+func TestMIBOfPlainClients(t *testing.T) {
+	l := newLab(t, host.Config{})
+	plain := config(t)
+	plain.Plain = true
+	_, s := l.connect(plain, l.listen(config(t), 0))
+	require.False(t, s.IsMPTCP())
+	require.Empty(t, l.server.mib())
+	require.Empty(t, l.client.mib())
+	require.EqualValues(t, 1, l.server.Counters().Accepted)
+}

@@ -156,6 +156,41 @@ func TestJoinIsFoundByItsToken(t *testing.T) {
 	require.ErrorIs(t, err, host.ErrAddrInUse)
 }
 
+// Two copies of a SYN with MP_JOIN that are looked up before either is given to
+// the connection begin one subflow. Guard: Join looks for the tuple.
+func TestCopiesOfAJoinBeginOneSubflow(t *testing.T) {
+	l := newLab(t, host.Config{})
+	c, s := l.connect(config(t), l.listen(config(t), 0))
+	l.exchange(c, s)
+	syn := joinSYN(netip.AddrPortFrom(clientAddr2, 7), uint32(s.Token()))
+	for range 2 {
+		require.Equal(t, host.VerdictJoin, l.server.Lookup(l.now, copyOf(syn)).Kind)
+	}
+	first, ok := l.server.Join(l.now, s, copyOf(syn))
+	require.True(t, ok)
+	for s.HasEvents() {
+		l.server.Step(l.now, s)
+	}
+	second, ok := l.server.Join(l.now, s, copyOf(syn))
+	require.False(t, ok)
+	require.Equal(t, first, second)
+	require.Len(t, s.AppendSubflows(nil), 2)
+	require.Equal(t, 1, l.server.Counters().HalfOpenJoins)
+}
+
+// A policy does not see an initial address that flag C denies, and tries nothing
+// there. Guard: viewOf.
+func TestDeniedInitialAddressIsNotTried(t *testing.T) {
+	l := newLab(t, host.Config{})
+	srv, cfg := config(t), config(t)
+	srv.DenyJoinInitial, cfg.PathManager = true, policy("fullmesh")
+	c, s := l.connect(cfg, l.listen(srv, 0))
+	l.exchange(c, s)
+	l.advance(time.Minute)
+	require.Zero(t, l.client.Counters().CommandsFailed)
+	require.Zero(t, l.client.Counters().JoinsStopped[reason.LimitDenied])
+}
+
 func TestJoinBeyondTheLimitIsReset(t *testing.T) {
 	l := newLab(t, host.Config{})
 	cfg := config(t)

@@ -329,6 +329,7 @@ func TestTuningMeetsJoin(t *testing.T) {
 			l.a.readAll()
 			l.b.readAll()
 			require.LessOrEqual(t, l.b.conn.Info().ReadBuffer, 4*300_000)
+			require.GreaterOrEqual(t, l.b.conn.receiveRTT(), minTuneRTT)
 			return l.b.read == 300_000
 		})
 	}

@@ -192,6 +192,7 @@ func (c *Conn) handleCapableData(now mono.Time, f *flow, seg *wire.Segment) {
 		return
 	}
 	if o.HasChecksum != c.checksum {
+		c.wrongChecksumUse(now, f)
 		return
 	}
 	c.addMapping(now, f, mapping{off: f.lead.in, data: f.lead.in, n: int(o.DataLen), checksum: o.Checksum, dssLen: o.DataLen})

@@ -280,6 +280,9 @@ func (c *Conn) handleControl(now mono.Time, f *flow, seg *wire.Segment) {
 	if seg.Has&wire.OptMPFail != 0 {
 		c.handleFail(now, f, seg)
 	}
+	if seg.Has&wire.OptMPTCPRst != 0 {
+		c.drop(reason.DropState) // it explains a RST, and this is none
+	}
 	if seg.Has&wire.OptFastClose != 0 {
 		c.handleFastClose(now, seg)
 	}

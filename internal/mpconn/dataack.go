@@ -10,10 +10,7 @@ import (
 func (c *Conn) handleDSS(now mono.Time, f *flow, seg *wire.Segment) {
 	d := &seg.DSS
 	if d.Flags&wire.DSSMap != 0 && d.Len != 0 && d.HasChecksum != c.checksum {
-		// RFC 8684, Section 3.3: a checksum that is absent though negotiated,
-		// or present though not, "MUST" close the subflow with a RST.
-		c.drop(reason.DropMapping)
-		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMPTCP)
+		c.wrongChecksumUse(now, f)
 		return
 	}
 	// RFC 8684, Section 3.1: "the reliable delivery of the ACK + MP_CAPABLE is
@@ -31,6 +28,17 @@ func (c *Conn) handleDSS(now mono.Time, f *flow, seg *wire.Segment) {
 	}
 }
 
+// wrongChecksumUse acts on a mapping without the checksum that was negotiated, or
+// with one that was not.
+//
+// RFC 8684, Section 3.3: "If a checksum is not present when its use has been
+// negotiated, the receiver MUST close the subflow with a RST, as it is considered
+// broken."
+func (c *Conn) wrongChecksumUse(now mono.Time, f *flow) {
+	c.drop(reason.DropMapping)
+	c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMPTCP)
+}
+
 // handleDataAck acts on a DATA_ACK and on the window that comes with it.
 //
 // RFC 8684, Section 3.3.2: the window of a segment without DATA_ACK "MUST NOT"
@@ -42,7 +50,7 @@ func (c *Conn) handleDataAck(now mono.Time, f *flow, seg *wire.Segment) {
 	if c.snd.finSent {
 		limit = c.snd.q.End() + 1
 	}
-	if place < 0 || uint64(place) > limit {
+	if uint64(place) > limit { // or before the stream, where the place is negative
 		c.drop(reason.DropBadAck)
 		return
 	}

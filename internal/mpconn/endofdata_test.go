@@ -148,3 +148,82 @@ func TestHeldWhileFailingIsBounded(t *testing.T) {
 	require.NotZero(t, l.b.resets(0)[0].Has&wire.OptMPFail)
 	require.Zero(t, l.b.conn.Readable())
 }
+
+// RFC 8684, Section 3.3: a checksum where none was agreed, or none where one was,
+// resets the subflow also on the MP_CAPABLE that brings the first data. Guard:
+// handleCapableData.
+func TestChecksumPresenceOnFirstData(t *testing.T) {
+	for _, agreed := range []bool{true, false} {
+		l := newLab(t, 1, 1)
+		l.a.cfg.Checksum = agreed
+		l.connect()
+		l.paths[0].box = func(_ *end, seg *wire.Segment) bool {
+			if seg.Has&wire.OptMPCapable != 0 && seg.Capable.HasData {
+				seg.Capable.HasChecksum = !agreed
+			}
+			return true
+		}
+		l.a.write(100)
+		l.run("reset", time.Second, func() bool { return len(l.b.resets(0)) > 0 })
+		require.Equal(t, reason.ResetMPTCP, l.b.resets(0)[0].TCPRst.Reason)
+		require.EqualValues(t, 1, l.b.conn.Info().Stats.Drops[reason.DropMapping])
+		require.Zero(t, l.b.conn.Readable())
+	}
+}
+
+// MP_TCPRST says why there is a RST; without one it does nothing, and is counted.
+func TestMPTCPRstWithoutRST(t *testing.T) {
+	l := proven(t, 1)
+	l.forge(l.a, func(seg *wire.Segment) {
+		seg.Has |= wire.OptMPTCPRst
+		seg.TCPRst.Reason = reason.ResetProhibited
+	})
+	require.EqualValues(t, 1, l.a.conn.Info().Stats.Drops[reason.DropState])
+	l.transfer(l.a, l.b, 1000, time.Second, nil)
+	require.Zero(t, l.a.count(EventSubflowLost)+l.b.count(EventSubflowLost))
+}
+
+// RFC 8684, Section 3.3.5: the right edge of the peer's window does not move left,
+// and no DATA_ACK moves it that is of what was never sent. Guards: handleDataAck.
+func TestForgedWindow(t *testing.T) {
+	l := proven(t, 1)
+	before := l.a.conn.Info()
+	for i, ack := range []uint64{before.NextDSN, before.NextDSN + 1, before.NextDSN - 100} {
+		l.forge(l.a, func(seg *wire.Segment) {
+			seg.Has |= wire.OptDSS
+			seg.DSS = wire.DSS{Flags: wire.DSSAck | wire.DSSAck8, Ack: ack}
+			if i == 0 {
+				seg.Wnd = 1
+			}
+		})
+		after := l.a.conn.Info()
+		require.Equal(t, before.SendWindow, after.SendWindow)
+		require.EqualValues(t, i, after.Stats.Drops[reason.DropBadAck])
+	}
+}
+
+// A peer that declares ever more mappings for bytes that do not come is bounded
+// in what it has us remember. Guard: the bound in addMapping.
+func TestMappingsAreBounded(t *testing.T) {
+	l := proven(t, 1)
+	dsn, ssn := l.b.conn.Info().NextAck, l.a.relSSN()
+	l.paths[0].box = func(*end, *wire.Segment) bool { return false }
+	for i := range minMappings + 100 {
+		l.forge(l.b, func(seg *wire.Segment) {
+			seg.Has |= wire.OptDSS
+			seg.DSS = wire.DSS{Flags: wire.DSSMap | wire.DSSDSN8, DSN: dsn + uint64(i), SSN: ssn + uint32(i), Len: 1}
+		})
+	}
+	require.Len(t, l.b.conn.flows[0].in.all(), minMappings)
+	require.EqualValues(t, 100, l.b.conn.Info().Stats.Drops[reason.DropMemory])
+}
+
+// So are the addresses that the peer withdrew. Guard: remove.
+func TestWithdrawnAddressesAreBounded(t *testing.T) {
+	l := proven(t, 1)
+	for i := range 2 * maxRemoved {
+		l.a.conn.addrs.remove(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}))
+	}
+	require.Len(t, l.a.conn.addrs.removed, maxRemoved)
+	require.Contains(t, l.a.conn.addrs.removed, netip.AddrFrom4([4]byte{192, 0, 2, 2*maxRemoved - 1}))
+}

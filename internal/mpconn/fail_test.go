@@ -251,6 +251,35 @@ func TestChecksumFailureSendingOutOfLine(t *testing.T) {
 	require.Equal(t, reason.FallbackNone, l.a.conn.Fallback())
 }
 
+// Who waits for the answer to an MP_FAIL takes nothing else for it. Guard: waiting
+// in checkProof.
+func TestBareSegmentsAnswerNoMPFail(t *testing.T) {
+	l := newLab(t, 1, 1)
+	l.a.cfg.Checksum = true
+	l.connect()
+	l.a.write(1)
+	l.run("first", time.Second, func() bool { l.b.readAll(); return l.b.read == 1 })
+	l.idle(100 * time.Millisecond)
+	hit := false
+	l.paths[0].box = func(e *end, seg *wire.Segment) bool {
+		switch {
+		case e != l.a:
+		case hit:
+			seg.Has &^= wire.OptMPTCP
+		case seg.PayloadLen() > 100:
+			hit = true
+			seg.Payload[0][50] ^= 0x40
+		}
+		return true
+	}
+	l.a.write(500)
+	l.run("failure", time.Second, l.b.conn.failing)
+	l.b.write(9000)
+	l.idle(50 * time.Millisecond)
+	require.True(t, l.b.conn.failing())
+	require.Equal(t, reason.FallbackNone, l.b.conn.Fallback())
+}
+
 // Who waits for the answer to an MP_FAIL sends nothing again meanwhile, which
 // would put its stream out of line. Guard: failing in dataTimeout.
 func TestNothingIsSentAgainWhileFailing(t *testing.T) {

@@ -141,6 +141,8 @@ func TestSubflowLimit(t *testing.T) {
 	l.idle(300 * time.Millisecond)
 	require.Equal(t, 2, l.b.conn.Info().Subflows)
 	require.NotZero(t, l.b.conn.Info().Stats.Drops[reason.DropLimit])
+	_, ok := l.b.conn.Open(l.now, OpenArgs{Local: l.b.at(3), Remote: l.a.at(3)})
+	require.False(t, ok, "nor does it begin more than it takes")
 }
 
 // RFC 8684, Section 3.4.1: ADD_ADDR carries an HMAC, is echoed, and is

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
 // refusesJoins checks that an end neither begins nor takes a join.
@@ -36,6 +37,16 @@ func TestEndedConnectionsTakeNoJoin(t *testing.T) {
 		l.b.conn.Abort(l.now)
 		l.b.pump()
 		l.run("end", time.Second, l.a.conn.Closed)
+		l.a.refusesJoins()
+	})
+	t.Run("disowned by the peer", func(t *testing.T) {
+		l := proven(t, 3)
+		l.forge(l.a, func(seg *wire.Segment) {
+			seg.Flags |= wire.RST
+			seg.Has |= wire.OptMPTCPRst
+			seg.TCPRst.Reason = reason.ResetProhibited
+		})
+		require.True(t, l.a.conn.Closed())
 		l.a.refusesJoins()
 	})
 	t.Run("fast close", func(t *testing.T) {

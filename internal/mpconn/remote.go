@@ -161,9 +161,11 @@ func (c *Conn) handleRemoveAddr(now mono.Time, o *wire.RemoveAddr) {
 				c.probeFlow(now, f)
 			}
 		}
-		if known.IsValid() {
-			c.emitMore(Event{Kind: EventAddrWithdrawn, Remote: known, RemoteID: id})
+		if !known.IsValid() {
+			c.drop(reason.DropAddress)
+			continue
 		}
+		c.emitMore(Event{Kind: EventAddrWithdrawn, Remote: known, RemoteID: id})
 	}
 }
 

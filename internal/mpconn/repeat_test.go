@@ -184,3 +184,18 @@ func TestEchoesEndWithTheirSubflow(t *testing.T) {
 	require.EqualValues(t, 5, echo[0].AddAddr.ID)
 	require.Zero(t, l.a.conn.Info().Stats.EchoesDropped)
 }
+
+// CVE-2024-57882: an IPv6 address with a port has no room beside timestamps, and
+// is announced without it. Guard: Announce.
+func TestAnnouncementLeavesRoomForTimestamps(t *testing.T) {
+	for _, timestamps := range []bool{true, false} {
+		l := newLab(t, 1, 1)
+		l.b.cfg.Subflow.NoTimestamps = !timestamps
+		l.connect()
+		l.prove()
+		l.b.conn.Announce(l.now, netip.MustParseAddrPort("[2001:db8::1]:4711"))
+		l.b.pump()
+		l.run("echo", time.Second, func() bool { return len(l.a.carrying(wire.OptAddAddr)) > 0 })
+		require.Equal(t, timestamps, l.b.carrying(wire.OptAddAddr)[0].AddAddr.Port == 0)
+	}
+}

@@ -71,6 +71,17 @@ func TestMTUProbeByHand(t *testing.T) {
 	require.EqualValues(t, 1, h.s.Stats().MTUProbes)
 }
 
+// CVE-2024-50083: a probe holds no bytes of two mappings either. Guard: probeSize
+// looks at the border.
+func TestMTUProbeEndsAtABorder(t *testing.T) {
+	h := newEstablished(t, func(c *subflow.Config) { c.StartMTU = 520 })
+	h.push(700)
+	h.push(8000)
+	h.want("too few for a probe", pkt{flags: ".", seq: 1, ack: 1, len: 500})
+	h.want("the rest", pkt{flags: ".", seq: 501, ack: 1, len: 200})
+	h.want("the probe", pkt{flags: ".", seq: 701, ack: 1, len: 1000})
+}
+
 // RFC 8899, Section 4.6.2: a router that answers the probe names the next one.
 func TestMTUProbeAnsweredByARouter(t *testing.T) {
 	h := newEstablished(t, func(c *subflow.Config) { c.StartMTU = 620 })

@@ -140,7 +140,7 @@ func (o *Options) fit(payload bool) plan {
 			n = paddedSACK(blocks)
 		case opt == OptSACKPermitted && p.keep&OptTimestamps != 0:
 			n = 0 // takes the place of the timestamps' padding
-		case n == 0 || n > room:
+		case n == 0:
 			continue
 		}
 		if n > room {
