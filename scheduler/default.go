@@ -1,6 +1,9 @@
 package scheduler
 
-import "math/bits"
+import (
+	"math/bits"
+	"time"
+)
 
 // Default is the scheduler of a connection that names none.
 const Default = "default"
@@ -8,13 +11,22 @@ const Default = "default"
 // Reasons of default.
 const (
 	ReasonWindow   Reason = "the window is worth more to faster subflows"
+	ReasonNew      Reason = "a path to get to know"
 	ReasonOvertake Reason = "overtakes a slower subflow"
 )
 
+// bulk is how many bytes wait to be sent at least where a few that were sent
+// already do not matter.
+const bulk = 64 << 10
+
 // inOrder is the policy "default". See newDefault.
 type inOrder struct {
-	model  []pathModel // of each subflow, for the decision being made
-	queues PerSubflow[pathQueue]
+	head    int64         // Acked, when it was seen first,
+	since   time.Duration // and when that was
+	blocked time.Duration // when the window was last in use; 0 = never
+	model   []pathModel   // of each subflow, for the decision being made
+	window  float64       // bytes that may be unacknowledged
+	queues  PerSubflow[pathQueue]
 }
 
 // newDefault makes the default. It is ours, and the default because in random
@@ -36,18 +48,32 @@ type inOrder struct {
 //     RTTs those with which the rate, the sum of theirs but no more than the
 //     window over the time that it takes to turn around, is greater;
 //   - when nothing new can be sent, a subflow with room repeats what a slower
-//     one carries, if it will deliver it sooner.
+//     one carries, if it will deliver it sooner or that one is late. The first
+//     hole is filled so even before, when half of the window is in use;
+//   - of a path of which nothing but the round trip is known, nobody has to wait
+//     for anything: its subflow begins by repeating what others carry;
+//   - no subflow sends a window at once when it opens after a halt, which short
+//     queues would lose, but little more than its path delivers.
 //
 // Without the size of the flow, an end is what is unsent in a send buffer that
 // is not full.
-func newDefault() Scheduler { return &inOrder{} }
+func newDefault() Scheduler { return &inOrder{head: -1} }
 
 func (o *inOrder) Pick(v *View) Decision {
 	if v.Ask == Spare {
+		if v.Blocked() {
+			o.blocked = v.Now
+		}
 		return v.overtake()
 	}
 	set, d, done := v.forFresh()
 	if done {
+		return d
+	}
+	if d = o.repair(v, set); d.Send != 0 {
+		return d
+	}
+	if d = v.introduce(set); d.Send != 0 {
 		return d
 	}
 	queues := o.queues.Sync(v)
@@ -58,25 +84,70 @@ func (o *inOrder) Pick(v *View) Decision {
 		if d.Bytes > 0 {
 			n = min(n, d.Bytes)
 		}
-		queues[i].bytes += float64(min(int64(n), v.Run))
+		given := float64(min(int64(n), v.Run))
+		queues[i].bytes += given
+		queues[i].burst += given
 	}
 	return d
 }
 
-// choose picks a subflow of used that has room, and the place of what it sends.
-func (o *inOrder) choose(v *View, used uint64, tight bool) Decision {
-	free, grant := v.Free(used), 0
-	if tight {
-		free = o.unfilled(v, free)
+// introduce has a subflow that was never given anything, and of whose path
+// nothing but the round trip is known, repeat what others carry: if most of it is
+// lost in a short queue, or takes long, nobody waits for it.
+func (v *View) introduce(set uint64) Decision {
+	if v.Unsent < bulk || v.Acked >= v.Sent {
+		return wait(ReasonNoNeed)
 	}
+	for rest := v.Free(set); rest != 0; rest &= rest - 1 {
+		i := bits.TrailingZeros64(rest)
+		if s := &v.Subflows[i]; s.Reach == 0 && s.InFlight == 0 {
+			return Decision{Send: 1 << i, Again: true, Bytes: s.Room, Reason: ReasonNew}
+		}
+	}
+	return wait(ReasonNoNeed)
+}
+
+// repair repeats, on the fastest subflow with room, the first range that is not
+// acknowledged when it has been that for longer than a round trip there and only
+// slower ones carry it, that are late: sooner or later it would hold up the window.
+func (o *inOrder) repair(v *View, set uint64) Decision {
+	if v.Acked != o.head {
+		o.head, o.since = v.Acked, v.Now
+	}
+	if v.Now == o.since || v.SendWindow > v.Unacked || v.Acked >= v.Sent || v.Holders == nil {
+		return wait(ReasonNoNeed)
+	}
+	best := v.Fastest(v.Free(set))
+	if best < 0 || v.Now-o.since < v.Subflows[best].rtt() {
+		return wait(ReasonNoNeed)
+	}
+	f := &v.Subflows[best]
+	holders, run := v.Holders(v.Acked)
+	if holders == 0 || holders>>best&1 != 0 || v.late(holders, f, false) > v.Now {
+		return wait(ReasonNoNeed)
+	}
+	o.since = v.Now
+	return Decision{Send: 1 << best, Again: true, Bytes: int(min(run, int64(f.Room))), Reason: ReasonOvertake}
+}
+
+// choose decides among those of used that have room.
+func (o *inOrder) choose(v *View, used uint64, tight bool) Decision {
+	free, until := o.unfilled(v, v.Free(used), tight)
+	d := o.place(v, used, free)
+	if d.Wait && until > 0 && (d.Until == 0 || until < d.Until) {
+		d.Until = until
+	}
+	return d
+}
+
+// place picks a subflow of free, and the place of what it sends.
+func (o *inOrder) place(v *View, used, free uint64) Decision {
 	best, fastest := v.Fastest(free), v.Fastest(used)
 	if best < 0 {
 		return wait(ReasonWindow)
 	}
 	s := &v.Subflows[best]
-	if tight {
-		grant = o.space(v, best)
-	}
+	grant := o.grant(v, best)
 	gap := int64(0)
 	if best != fastest {
 		gap = o.inTime(v, used, best)
@@ -117,32 +188,41 @@ func (v *View) overtake() Decision {
 		return wait(ReasonNoNeed)
 	}
 	f := &v.Subflows[best]
+	d := wait(ReasonNoNeed)
 	for off, n := v.Acked, 0; off < v.Sent && n < mostRounds; n++ {
 		holders, run := v.Holders(off)
 		if run <= 0 {
 			break
 		}
-		if holders != 0 && holders>>best&1 == 0 && v.overdue(holders, f) {
-			return Decision{
-				Send: 1 << best, Again: true, Offset: off - v.Acked, Bytes: int(min(run, int64(f.Room))), Reason: ReasonOvertake,
+		if holders != 0 && holders>>best&1 == 0 {
+			late := v.late(holders, f, true)
+			if late <= v.Now {
+				return Decision{
+					Send: 1 << best, Again: true, Offset: off - v.Acked, Bytes: int(min(run, int64(f.Room))), Reason: ReasonOvertake,
+				}
+			}
+			if d.Until == 0 || late < d.Until {
+				d.Until = late
 			}
 		}
 		off += run
 	}
-	return wait(ReasonNoNeed)
+	return d
 }
 
-// overdue reports whether all of holders will take longer to deliver what they
-// carry than f would.
-func (v *View) overdue(holders uint64, f *Subflow) bool {
+// late returns when all of holders are late with what they carry, 0 if they are
+// already: f would be sooner, or an ACK of the oldest that they carry should have
+// come. What is being recovered is late, too, unless f has better to do and that
+// is faster.
+func (v *View) late(holders uint64, f *Subflow, idle bool) (at time.Duration) {
 	for ; holders != 0; holders &= holders - 1 {
 		s := &v.Subflows[bits.TrailingZeros64(holders)]
-		if s.Stale || s.Recovering {
+		if s.Stale || s.Recovering && (idle || !s.faster(f)) {
 			continue
 		}
-		if s.OldestSend+s.rtt()-v.Now <= f.rtt() {
-			return false
+		if due := s.OldestSend + s.rtt(); due-v.Now <= f.rtt() {
+			at = max(at, due+max(min(max(s.rtt()/4, 4*s.RTTVar), f.rtt()), hostDelay))
 		}
 	}
-	return true
+	return at
 }

@@ -11,10 +11,15 @@ const (
 	// most while the window is tight. What is more than 1 keeps the path in use
 	// when ACKs come in bunches, and finds out if it holds more.
 	pipeGain = 1.25
+	// burstShare is how much of what its path holds a subflow may be given at once:
+	// less than the shortest queues that are usual.
+	burstShare = 1. / 16
 	// batch is how many seconds more a path is said to hold: hosts handle packets
 	// and ACKs in batches, which on paths of microseconds take longer than the
 	// round trip.
 	batch = 0.005
+	// hostDelay is the same as a time: how much later than expected an ACK may come.
+	hostDelay = 5 * time.Millisecond
 	// windowSlack is how much more window several subflows need than fits the
 	// estimates: the sender hears of what arrived once in an eighth of it.
 	windowSlack = 1.15
@@ -23,6 +28,8 @@ const (
 	// sureSegments is how much of a congestion window is trusted while nothing
 	// of it is in use: the usual initial one.
 	sureSegments = 10
+	// leastPause is the least time to wait for a path to take more.
+	leastPause = time.Millisecond
 	// leastGain is what another subflow has to gain to be worth its losses.
 	leastGain = 1.02
 )
@@ -34,12 +41,15 @@ type pathModel struct {
 	queue float64 // bytes that wait on the way
 	rtt   float64 // round trip of a segment sent now
 	full  float64 // and of one sent when the congestion window is nearly full
+	burst float64 // bytes sent beyond what leaves by and by
+	space float64 // bytes that it may be given now
 }
 
 // pathQueue is how many bytes of a subflow are thought to wait on the way, and
 // since when.
 type pathQueue struct {
 	bytes float64
+	burst float64 // bytes given lately beyond what has left since
 	at    time.Duration
 }
 
@@ -66,9 +76,14 @@ func (o *inOrder) reckon(v *View, i int, q *pathQueue) *pathModel {
 	case inFlight == 0:
 		m.rate = max(float64(min(s.Cwnd, sureSegments*s.segment()))/srtt, s.DeliveryRate)
 	}
-	m.queue = max(q.bytes-pipeGain*m.rate*seconds(v.Now-q.at), 0)
+	left := pipeGain * m.rate * seconds(v.Now-q.at)
+	m.queue = max(q.bytes-left, 0)
+	if s.Cwnd < s.Ssthresh {
+		left *= 2 / pipeGain
+	}
+	m.burst = min(max(q.burst-left, 0), inFlight)
 	m.queue = min(max(m.queue, inFlight-m.rate*m.base), inFlight)
-	*q = pathQueue{m.queue, v.Now}
+	*q = pathQueue{m.queue, m.burst, v.Now}
 	perByte := 1 / m.rate
 	m.rtt = m.base + m.queue*perByte
 	m.full = max(m.base, float64(s.Cwnd)*perByte)
@@ -80,40 +95,64 @@ func seconds(d time.Duration) float64 { return float64(d) * 1e-9 }
 // forward returns the delay to the peer: queues are on the way there.
 func (m *pathModel) forward() float64 { return m.rtt - m.base/2 }
 
-// unfilled returns those of set whose paths hold more than is on the way.
-func (o *inOrder) unfilled(v *View, set uint64) (free uint64) {
+// unfilled returns those of set whose paths take more now, and when the first
+// of the others will.
+func (o *inOrder) unfilled(v *View, set uint64, tight bool) (free uint64, until time.Duration) {
+	soonest := math.Inf(1)
 	for rest := set; rest != 0; rest &= rest - 1 {
-		if i := bits.TrailingZeros64(rest); o.space(v, i) > 0 {
+		i := bits.TrailingZeros64(rest)
+		m := &o.model[i]
+		if m.space = float64(v.Subflows[i].Room); tight || m.burst > 0 {
+			m.space = o.space(v, i, tight)
+		}
+		if m.space > 0 {
 			free |= 1 << i
+		} else {
+			soonest = min(soonest, -m.space/(pipeGain*m.rate))
 		}
 	}
-	return free
+	if free != set {
+		until = v.Now + max(time.Duration(soonest*1e9), leastPause)
+	}
+	return free, until
 }
 
-// space returns how many bytes, in full segments, the path of Subflows[i] holds
-// beside what is on the way. In slow start, as long as no queue shows, the window
-// may double.
-func (o *inOrder) space(v *View, i int) int {
+// space returns how many bytes the path of Subflows[i] takes at once and, if the
+// window is tight, holds beside what is on the way; less than 0 if it is too much
+// already. In slow start, as long as no queue shows, the window may double, if
+// the connection's lets it.
+func (o *inOrder) space(v *View, i int, tight bool) float64 {
 	s, m := &v.Subflows[i], &o.model[i]
 	if s.DeliveryRate <= 0 {
-		return s.Room
-	}
-	most := pipeGain - 1
-	if s.Cwnd < s.Ssthresh && seconds(s.rtt()) < pipeGain*m.base {
-		most = 1
+		return float64(s.Room)
 	}
 	seg := float64(s.segment())
-	left := m.rate*(most*m.base+batch) + seg - m.queue
-	if left < 0 {
-		return 0
+	most, left := pipeGain-1, float64(s.Room)
+	slowStart := s.Cwnd < s.Ssthresh
+	if !slowStart || o.blocked > 0 && v.Now-o.blocked < s.rtt() {
+		left = m.rate*(burstShare*m.base+batch) + sureSegments*seg - m.burst
 	}
-	return min(int(left/seg)*s.segment()+s.segment(), s.Room)
+	if tight {
+		if slowStart && seconds(s.rtt()) < pipeGain*m.base {
+			most = max(most, min(o.window/(m.rate*m.base)-1, 1))
+		}
+		left = min(left, m.rate*(most*m.base+batch)+seg-m.queue)
+	}
+	return left
+}
+
+// grant returns how many bytes, in full segments, Subflows[i] may be given.
+func (o *inOrder) grant(v *View, i int) int {
+	s := &v.Subflows[i]
+	seg := s.segment()
+	return min(int(min(o.model[i].space, float64(s.Room))/float64(seg))*seg+seg, s.Room)
 }
 
 // worthwhile returns those of set that are worth using with the window that
 // there is, and whether it is less than they would use.
 func (o *inOrder) worthwhile(v *View, set uint64, queues []pathQueue) (used uint64, tight bool) {
 	window := float64(min(v.Unacked+v.SendWindow, max(v.BufferMax, v.SendBuffer)))
+	o.window = window
 	for len(o.model) < len(v.Subflows) {
 		o.model = append(o.model, pathModel{})
 	}

@@ -63,6 +63,7 @@ const (
 	maxWithdraw     = 20 // ids in one REMOVE_ADDR
 	maxAnnounceTry  = 5
 	announceTimeout = time.Second
+	announceGap     = 10 * time.Millisecond // between two; one that is lost for it is told again
 )
 
 func (a *addresses) init(local, remote netip.AddrPort) {

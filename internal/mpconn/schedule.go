@@ -101,7 +101,13 @@ func (c *Conn) assign(now mono.Time, ask scheduler.Ask, lo, hi uint64) bool {
 	if c.obey(now, d, lo, hi) {
 		return true
 	}
-	if ask == scheduler.Spare || !c.heldTooLong(now, d.Until) {
+	if ask == scheduler.Spare {
+		if again := mono.Time(d.Until); again > now {
+			c.timers.Set(timerSchedule, again)
+		}
+		return false
+	}
+	if !c.heldTooLong(now, d.Until) {
 		return false
 	}
 	if d = scheduler.LeastRTT(&c.view); d.Send == 0 {

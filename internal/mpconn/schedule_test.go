@@ -244,3 +244,21 @@ func TestNewsTakesTheFastSubflow(t *testing.T) {
 		require.Greater(t, fast, 6*total/window)
 	}
 }
+
+// A policy that waits with a repetition until a time is asked again then, though
+// nothing else happens.
+func TestSpareIsAskedAgainInTime(t *testing.T) {
+	var asked []time.Duration
+	l := scheduled(t, 1, func(v *scheduler.View) scheduler.Decision {
+		if v.Ask != scheduler.Spare {
+			return scheduler.LeastRTT(v)
+		}
+		asked = append(asked, v.Now)
+		return scheduler.Decision{Wait: true, Until: v.Now + 3*time.Millisecond}
+	})
+	l.a.conn.Write(l.now, make([]byte, 1000))
+	l.a.pump()
+	l.idle(9 * time.Millisecond) // no ACK can have come
+	require.GreaterOrEqual(t, len(asked), 3)
+	require.Equal(t, 3*time.Millisecond, asked[1]-asked[0])
+}

@@ -69,9 +69,9 @@ func (c *Conn) pollEcho(now mono.Time, seg *wire.Segment) bool {
 }
 
 // pollAnnounce sends an ADD_ADDR, each try on another subflow, since one may be
-// dead and not show it. The next one waits for the echo of the last, for a
-// retransmission timeout at most: Linux has room for one announcement that it
-// has not looked at yet, and would lose the second of two that come at once.
+// dead and not show it. The next one waits for the echo of the last, or for
+// announceGap: Linux has room for one announcement that it has not looked at yet,
+// and would lose the second of two that come at once.
 func (c *Conn) pollAnnounce(now mono.Time, seg *wire.Segment) bool {
 	if !c.joinable {
 		return false
@@ -92,7 +92,7 @@ func (c *Conn) pollAnnounce(now mono.Time, seg *wire.Segment) bool {
 		a.due, a.on = false, f
 		c.addrs.cancelWithdrawal(a.id)
 		a.tries++
-		c.addrs.pause = now.Add(f.tcp.RTO())
+		c.addrs.pause = now.Add(announceGap)
 		c.putAnnounce(seg, a)
 		c.timers.Set(timerAddAddr, now.Add(announceTimeout<<(a.tries-1)))
 		return true

@@ -58,10 +58,10 @@ const scatterReason scheduler.Reason = "scattered"
 
 // Pick implements scheduler.Scheduler.
 func (s *scatter) Pick(v *scheduler.View) scheduler.Decision {
-	if v.Ask != scheduler.Fresh || len(v.Subflows) == 0 || v.Subflows[0].ID != 0 || v.Subflows[0].Stale {
+	if v.Ask == scheduler.Lost || len(v.Subflows) == 0 || v.Subflows[0].ID != 0 || v.Subflows[0].Stale {
 		return s.inner.Pick(v)
 	}
-	if left := ScatterBytes - v.First; left > 0 {
+	if left := ScatterBytes - v.First; left > 0 && v.Ask == scheduler.Fresh {
 		first := &v.Subflows[0]
 		if first.Room == 0 {
 			return scheduler.Decision{Wait: true, Reason: scheduler.ReasonNoRoom}
