@@ -57,8 +57,8 @@ func (f fsfsSetting) of(scheme, sizes string) fsfsSetting {
 	return f
 }
 
-// runs reports whether a setting is simulated: sizes S2 where they are judged,
-// and with the paper's schemes only.
+// runs reports whether a setting is simulated: sizes S2 at loads below 1, and
+// with the paper's schemes only.
 func (f fsfsSetting) runs() bool {
 	return f.sizes == "s1" || f.load() < 1 && f.scheme != "fsfs-placed"
 }

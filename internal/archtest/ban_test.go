@@ -136,3 +136,58 @@ func importNames(s *source) map[string]string {
 	}
 	return names
 }
+
+// secrets are the fields that hold what only the peer can know.
+var secrets = []string{"HMAC", "FastClose", "SenderKey", "ReceiverKey", "localKey", "remoteKey"}
+
+// What a peer proves itself by is compared by key.Equal, whose time tells nothing.
+// Package wire proves nothing: it asks whether segments may be merged.
+func TestSecretsAreComparedInConstantTime(t *testing.T) {
+	for _, s := range sources(t) {
+		if !inCore(s) || within(s.pkg, "internal/wire") {
+			continue
+		}
+		names := importNames(s)
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			if comparesSecret(n, names) {
+				t.Errorf("%s: %s compares a secret, or bytes, other than by key.Equal", s.fset.Position(n.Pos()), s.pkg)
+			}
+			return true
+		})
+	}
+}
+
+// comparesSecret reports whether a node compares a secret with something other than
+// a literal, which stands for none, or slices of bytes.
+func comparesSecret(n ast.Node, names map[string]string) bool {
+	isSecret := func(e ast.Expr) bool {
+		sel, ok := e.(*ast.SelectorExpr)
+		return ok && slices.Contains(secrets, sel.Sel.Name)
+	}
+	switch n := n.(type) {
+	case *ast.BinaryExpr:
+		_, none := ast.Unparen(n.Y).(*ast.CompositeLit)
+		return (n.Op == token.EQL || n.Op == token.NEQ) && (isSecret(n.X) || isSecret(n.Y)) && !none
+	case *ast.SelectorExpr:
+		x, ok := n.X.(*ast.Ident)
+		return ok && names[x.Name] == "bytes" && n.Sel.Name == "Equal"
+	}
+	return false
+}
+
+func TestComparisonsAreSeen(t *testing.T) {
+	const sins = `package p
+		import "bytes"
+		func f(a, b S) bool { return a.HMAC == b.HMAC || bytes.Equal(a.x, b.x) || a.FastClose != b.y || a.remoteKey == (K{}) }`
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, "p.go", sins, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	seen := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		if comparesSecret(n, importNames(&source{ast: file})) {
+			seen++
+		}
+		return true
+	})
+	require.Equal(t, 3, seen)
+}

@@ -15,7 +15,8 @@ import (
 // known to us, says no more; everything below is our own reconstruction.
 //
 // Subflows share a link if PathOf says so, or else if the congestion control
-// found that out (event SharedBottleneck; cc's "mptcpd" and "default" do). The one
+// found that out (event SharedBottleneck; cc's "mptcpd", "default" and "coupled-bbr"
+// do). The one
 // with the highest rate is kept. The others are demoted by MP_PRIO, and after two
 // seconds closed with the reason "unacceptable performance", what they had in
 // flight being sent again on the others. What was only found out may be wrong: the
