@@ -21,12 +21,13 @@ const bulk = 64 << 10
 
 // inOrder is the policy "default". See newDefault.
 type inOrder struct {
-	head    int64         // Acked, when it was seen first,
-	since   time.Duration // and when that was
-	blocked time.Duration // when the window was last in use; 0 = never
-	model   []pathModel   // of each subflow, for the decision being made
-	window  float64       // bytes that may be unacknowledged
-	queues  PerSubflow[pathQueue]
+	head   int64         // Acked, when it was seen first,
+	since  time.Duration // and when that was, or when it was repaired
+	slow   uint64        // what carried it then
+	mended int64         // offset behind what was repaired; 0 = nothing, lately
+	model  []pathModel   // of each subflow, for the decision being made
+	window float64       // bytes that may be unacknowledged
+	queues PerSubflow[pathQueue]
 }
 
 // newDefault makes the default. It is ours, and the default because in random
@@ -49,7 +50,8 @@ type inOrder struct {
 //     window over the time that it takes to turn around, is greater;
 //   - when nothing new can be sent, a subflow with room repeats what a slower
 //     one carries, if it will deliver it sooner or that one is late. The first
-//     hole is filled so even before, when half of the window is in use;
+//     hole is filled so even before, when half of the window is in use, and
+//     those behind it that have the same cause;
 //   - of a path of which nothing but the round trip is known, nobody has to wait
 //     for anything: its subflow begins by repeating what others carry;
 //   - no subflow sends a window at once when it opens after a halt, which short
@@ -62,7 +64,7 @@ func newDefault() Scheduler { return &inOrder{head: -1} }
 func (o *inOrder) Pick(v *View) Decision {
 	if v.Ask == Spare {
 		if v.Blocked() {
-			o.blocked = v.Now
+			o.halt(v)
 		}
 		return v.overtake()
 	}
@@ -91,6 +93,17 @@ func (o *inOrder) Pick(v *View) Decision {
 	return d
 }
 
+// halt remembers which subflows the window keeps from sending because of what
+// others carry. One that carries the head itself opens it by its own ACKs.
+func (o *inOrder) halt(v *View) {
+	queues := o.queues.Sync(v)
+	for i := range queues {
+		if v.Carried>>i&1 == 0 {
+			queues[i].halted = v.Now
+		}
+	}
+}
+
 // introduce has a subflow that was never given anything, and of whose path
 // nothing but the round trip is known, repeat what others carry: if most of it is
 // lost in a short queue, or takes long, nobody waits for it.
@@ -110,24 +123,61 @@ func (v *View) introduce(set uint64) Decision {
 // repair repeats, on the fastest subflow with room, the first range that is not
 // acknowledged when it has been that for longer than a round trip there and only
 // slower ones carry it, that are late: sooner or later it would hold up the window.
+// So would what else those carry, which may follow at once.
 func (o *inOrder) repair(v *View, set uint64) Decision {
 	if v.Acked != o.head {
-		o.head, o.since = v.Acked, v.Now
+		if o.head = v.Acked; o.mended == 0 {
+			o.since = v.Now
+		}
 	}
-	if v.Now == o.since || v.SendWindow > v.Unacked || v.Acked >= v.Sent || v.Holders == nil {
+	if v.SendWindow > v.Unacked || v.Acked >= v.Sent || v.Holders == nil {
 		return wait(ReasonNoNeed)
 	}
 	best := v.Fastest(v.Free(set))
-	if best < 0 || v.Now-o.since < v.Subflows[best].rtt() {
+	switch {
+	case best < 0:
+		return wait(ReasonNoNeed)
+	case v.Now == o.since:
+		return o.mend(v, set, best)
+	case v.Now-o.since < v.Subflows[best].rtt():
 		return wait(ReasonNoNeed)
 	}
-	f := &v.Subflows[best]
 	holders, run := v.Holders(v.Acked)
-	if holders == 0 || holders>>best&1 != 0 || v.late(holders, f, false) > v.Now {
+	if holders == 0 || holders>>best&1 != 0 || v.late(holders, &v.Subflows[best], false) > v.Now {
+		o.mended = 0
 		return wait(ReasonNoNeed)
 	}
-	o.since = v.Now
-	return Decision{Send: 1 << best, Again: true, Bytes: int(min(run, int64(f.Room))), Reason: ReasonOvertake}
+	o.since, o.slow = v.Now, holders
+	return o.again(v, best, v.Acked, run)
+}
+
+// mend repeats the next of what those carry whose head was repaired just now, on
+// a subflow that delivers more than any, to which it is little.
+func (o *inOrder) mend(v *View, set uint64, best int) Decision {
+	f := &v.Subflows[best]
+	for rest := set; rest != 0; rest &= rest - 1 {
+		if v.Subflows[bits.TrailingZeros64(rest)].DeliveryRate > f.DeliveryRate {
+			return wait(ReasonNoNeed)
+		}
+	}
+	for n := 0; o.mended > v.Acked && o.mended < v.Sent && n < mostRounds; n++ {
+		holders, run := v.Holders(o.mended)
+		if run <= 0 {
+			break
+		}
+		if holders != 0 && holders&^o.slow == 0 && holders>>best&1 == 0 && v.late(holders, f, false) <= v.Now {
+			return o.again(v, best, o.mended, run)
+		}
+		o.mended += run
+	}
+	return wait(ReasonNoNeed)
+}
+
+// again repeats up to run bytes at off.
+func (o *inOrder) again(v *View, best int, off, run int64) Decision {
+	size := min(run, int64(v.Subflows[best].Room))
+	o.mended = off + size
+	return Decision{Send: 1 << best, Again: true, Offset: off - v.Acked, Bytes: int(size), Reason: ReasonOvertake}
 }
 
 // choose decides among those of used that have room.
@@ -179,23 +229,27 @@ func (v *View) atEnd() bool {
 	return v.Unacked+v.Unsent < v.SendBuffer-v.SendBuffer/4 || v.FlowSize > 0 && v.Sent+v.Unsent >= v.FlowSize
 }
 
-// overtake repeats, on the fastest subflow with room, the first range that
-// only slower ones carry and that will arrive sooner that way.
+// overtake repeats, on the fastest subflow with room that does not carry it, the
+// first range that will arrive sooner that way.
 func (v *View) overtake() Decision {
 	set, _ := v.Eligible()
-	best := v.Fastest(v.Free(set))
-	if best < 0 || v.Holders == nil || v.Unsent == 0 && !v.atEnd() && !v.Blocked() || v.Unsent > 0 && !v.Blocked() {
+	free := v.Free(set)
+	first := v.Fastest(free)
+	if first < 0 || v.Holders == nil || v.Unsent == 0 && !v.atEnd() && !v.Blocked() || v.Unsent > 0 && !v.Blocked() {
 		return wait(ReasonNoNeed)
 	}
-	f := &v.Subflows[best]
 	d := wait(ReasonNoNeed)
 	for off, n := v.Acked, 0; off < v.Sent && n < mostRounds; n++ {
 		holders, run := v.Holders(off)
 		if run <= 0 {
 			break
 		}
-		if holders != 0 && holders>>best&1 == 0 {
-			late := v.late(holders, f, true)
+		if best := v.Fastest(free &^ holders); holders != 0 && best >= 0 {
+			f := &v.Subflows[best]
+			late := v.late(holders, f, best == first)
+			if best != first { // which has room to repeat it itself
+				late += v.Subflows[first].rtt()
+			}
 			if late <= v.Now {
 				return Decision{
 					Send: 1 << best, Again: true, Offset: off - v.Acked, Bytes: int(min(run, int64(f.Room))), Reason: ReasonOvertake,

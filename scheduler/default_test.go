@@ -151,6 +151,55 @@ func TestDefaultOvertakes(t *testing.T) {
 	require.Equal(t, uint64(0b01), s.Pick(v).Send, "the end")
 }
 
+// The fastest subflow carries the first hole and has room, but does not fill it:
+// the other one does, a round trip of the first later than it would otherwise.
+func TestDefaultOvertakesAFaster(t *testing.T) {
+	v := blocked(0b01, pipe(0, 20, 20, 1, mss), pipe(1, 50, 40, 0, mss))
+	v.Sent = 100 * mss
+	v.Subflows[0].OldestSend = v.Now
+	v.Holders = func(off int64) (uint64, int64) {
+		if off < mss {
+			return 0b01, mss - off
+		}
+		return 0, v.Sent - off
+	}
+	s := newScheduler(t, "default")
+	d := s.Pick(v)
+	require.True(t, d.Wait)
+	require.Equal(t, v.Now+(20+5+20)*ms, d.Until, "its round trip, what hosts take, and another")
+	v.Now = d.Until
+	require.Equal(t, scheduler.Decision{
+		Send: 0b10, Again: true, Bytes: mss, Reason: scheduler.ReasonOvertake,
+	}, s.Pick(v))
+}
+
+// While one subflow alone fills the window, and its round trip shows no queue, it
+// may send all that the window lets it: only when others have halted it less.
+func TestDefaultLetsOneFillTheWindow(t *testing.T) {
+	alone, idle := pipe(0, 100, 400, 0, mss), pipe(1, 200, 10, 0, mss)
+	alone.DeliveryRate, idle.DeliveryRate, idle.Reach = 2000*float64(mss), 50*float64(mss), mss
+	sends := func(carried uint64) (n int) {
+		s, v := newScheduler(t, "default"), wide(alone, idle)
+		v.Unacked, v.SendWindow, v.SendBuffer, v.BufferMax = 0, 200*mss, 200*mss, 200*mss
+		b := *v
+		b.Ask, b.Carried, b.SendWindow, b.Unacked = scheduler.Spare, carried, 0, 200*mss
+		s.Pick(&b)
+		for v.SendWindow > 0 {
+			d := s.Pick(v)
+			if d.Send != 0b01 {
+				break
+			}
+			given := min(d.Bytes, int(v.SendWindow))
+			v.Subflows[0].InFlight += given
+			v.Subflows[0].Room -= given
+			v.Unacked, v.SendWindow = v.Unacked+int64(given), v.SendWindow-int64(given)
+		}
+		return int(v.Unacked / mss)
+	}
+	require.Equal(t, 200, sends(0b01))
+	require.Less(t, sends(0b10), 100)
+}
+
 // What should have been acknowledged long ago is late, too, and the policy asks
 // to be asked again when it will be.
 func TestDefaultWaitsForTheLate(t *testing.T) {
@@ -189,6 +238,34 @@ func TestDefaultRepairsTheHead(t *testing.T) {
 	v.Now += 20 * ms
 	v.SendWindow = 200 * mss
 	require.False(t, s.Pick(v).Again, "there is time")
+}
+
+// What else those carry that hold up the window follows at once, but not what
+// others do, and not on a subflow that delivers less than another.
+func TestDefaultRepairsWhatIsBehind(t *testing.T) {
+	holders := []uint64{0b10, 0b01, 0b10, 0b110, 0b10}
+	v := wide(pipe(0, 20, 20, 10, mss), pipe(1, 100, 40, 40, mss), pipe(2, 200, 40, 40, mss))
+	v.Sent, v.Unacked, v.SendWindow = 5*mss, 150*mss, 100*mss
+	v.Subflows[1].Recovering, v.Subflows[1].OldestSend = true, v.Now-20*ms
+	v.Subflows[0].DeliveryRate, v.Subflows[1].DeliveryRate = 2, 1
+	v.Holders = func(off int64) (uint64, int64) {
+		if off >= v.Sent {
+			return 0, 0
+		}
+		return holders[off/mss], mss - off%mss
+	}
+	repaired := func() (at []int64) {
+		s := newScheduler(t, "default")
+		s.Pick(v)
+		v.Now += 20 * ms
+		for d := s.Pick(v); d.Again; d = s.Pick(v) {
+			at = append(at, d.Offset/mss)
+		}
+		return at
+	}
+	require.Equal(t, []int64{0, 2, 4}, repaired())
+	v.Subflows[1].DeliveryRate = 3
+	require.Equal(t, []int64{0}, repaired())
 }
 
 // A subflow of whose path nothing is known begins with bytes that nobody waits

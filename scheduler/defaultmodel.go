@@ -43,6 +43,8 @@ type pathModel struct {
 	full  float64 // and of one sent when the congestion window is nearly full
 	burst float64 // bytes sent beyond what leaves by and by
 	space float64 // bytes that it may be given now
+
+	halted bool // in the last round trip, by what others carry
 }
 
 // pathQueue is how many bytes of a subflow are thought to wait on the way, and
@@ -51,6 +53,8 @@ type pathQueue struct {
 	bytes float64
 	burst float64 // bytes given lately beyond what has left since
 	at    time.Duration
+
+	halted time.Duration // when others last kept the window from it; 0 = never
 }
 
 // reckon fills in the model of Subflows[i].
@@ -83,7 +87,8 @@ func (o *inOrder) reckon(v *View, i int, q *pathQueue) *pathModel {
 	}
 	m.burst = min(max(q.burst-left, 0), inFlight)
 	m.queue = min(max(m.queue, inFlight-m.rate*m.base), inFlight)
-	*q = pathQueue{m.queue, m.burst, v.Now}
+	q.bytes, q.burst, q.at = m.queue, m.burst, v.Now
+	m.halted = q.halted > 0 && v.Now-q.halted < s.rtt()
 	perByte := 1 / m.rate
 	m.rtt = m.base + m.queue*perByte
 	m.full = max(m.base, float64(s.Cwnd)*perByte)
@@ -127,16 +132,19 @@ func (o *inOrder) space(v *View, i int, tight bool) float64 {
 		return float64(s.Room)
 	}
 	seg := float64(s.segment())
-	most, left := pipeGain-1, float64(s.Room)
+	most, left, queue := pipeGain-1, float64(s.Room), m.queue
 	slowStart := s.Cwnd < s.Ssthresh
-	if !slowStart || o.blocked > 0 && v.Now-o.blocked < s.rtt() {
+	if !slowStart || m.halted {
 		left = m.rate*(burstShare*m.base+batch) + sureSegments*seg - m.burst
 	}
 	if tight {
 		if slowStart && seconds(s.rtt()) < pipeGain*m.base {
 			most = max(most, min(o.window/(m.rate*m.base)-1, 1))
+			if !m.halted {
+				queue = float64(s.InFlight+s.Queued) - m.rate*m.base
+			}
 		}
-		left = min(left, m.rate*(most*m.base+batch)+seg-m.queue)
+		left = min(left, m.rate*(most*m.base+batch)+seg-queue)
 	}
 	return left
 }
