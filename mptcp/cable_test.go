@@ -89,3 +89,10 @@ func (c *cable) Free(b mptcp.Block) {
 	c.blocks = append(c.blocks, b)
 	c.mu.Unlock()
 }
+
+// forget gives up what is kept for further packets.
+func (c *cable) forget() {
+	c.mu.Lock()
+	c.frames, c.blocks = nil, nil
+	c.mu.Unlock()
+}

@@ -54,6 +54,9 @@ func TestIdleConnectionsAreSmall(t *testing.T) {
 						idle = append(idle, from, to)
 					}
 					time.Sleep(3 * time.Second)
+					synctest.Wait()
+					a.forget()
+					b.forget()
 					return heapInUse()
 				}
 				const n = 500
