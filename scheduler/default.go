@@ -244,7 +244,8 @@ func (v *View) overtake() Decision {
 		if run <= 0 {
 			break
 		}
-		if best := v.Fastest(free &^ holders); holders != 0 && best >= 0 {
+		best := v.Fastest(free &^ holders)
+		if holders != 0 && best >= 0 && (best == first || v.Blocked()) {
 			f := &v.Subflows[best]
 			late := v.late(holders, f, best == first)
 			if best != first { // which has room to repeat it itself
