@@ -24,6 +24,9 @@ const (
 	// backlogBytes is how much waits for its turn: what comes on top of it takes
 	// the place of the oldest, which would be stale by then.
 	backlogBytes = 64 << 10
+	// datagramCost is what a datagram counts for besides its bytes, of which it
+	// may have none.
+	datagramCost = 64
 	// unsentBytes is how much of that the connection is given before it is sent.
 	unsentBytes = 16 << 10
 	// unsentLook is how often it is asked then.
@@ -46,8 +49,8 @@ func newBacklog() *backlog { return &backlog{some: make(chan struct{}, 1)} }
 func (b *backlog) put(d []byte) {
 	b.mu.Lock()
 	b.queue = append(b.queue, d)
-	for b.bytes += len(d); b.bytes > backlogBytes && len(b.queue) > 1; b.dropped++ {
-		b.bytes -= len(b.queue[0])
+	for b.bytes += datagramCost + len(d); b.bytes > backlogBytes && len(b.queue) > 1; b.dropped++ {
+		b.bytes -= datagramCost + len(b.queue[0])
 		b.queue = b.queue[1:]
 	}
 	b.mu.Unlock()
@@ -84,7 +87,7 @@ func (b *backlog) take() []byte {
 	}
 	d := b.queue[0]
 	b.queue = b.queue[1:]
-	b.bytes -= len(d)
+	b.bytes -= datagramCost + len(d)
 	return d
 }
 
