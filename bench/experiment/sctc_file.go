@@ -35,8 +35,9 @@ type fileSetting struct {
 
 func (f fileSetting) String() string { return fmt.Sprintf("%v, idle %v", f.sctcSetting, f.gap) }
 
-// fileSettings are those compared; the first one is judged. It is what the
-// paper's testbed, virtual machines with Ubuntu 18.04, has of itself.
+// fileSettings are those compared; the first one is judged. Of those tried it is
+// the one whose gains by size have the shape of the paper's, and what virtual
+// machines with Ubuntu 18.04 have if nothing but the rate is set.
 func fileSettings(o Options) []fileSetting {
 	return []fileSetting{
 		{sctcSetting{near, 1000, "cubic"}, time.Second},
