@@ -176,7 +176,7 @@ func (t *TUN) read() {
 }
 
 // receive takes packets that have passed the shape.
-func (t *TUN) receive(pkts []*stack.PacketBuffer) { t.arrive(pkts, false) }
+func (t *TUN) receive(pkts []*stack.PacketBuffer) { t.arriveTogether(pkts, false) }
 
 // toWire appends to dst what packets of the device look like on a wire: cut,
 // and with their checksums. It takes the packets over.
