@@ -129,8 +129,16 @@ func (e *PipeEnd) far() *gatherer {
 	return e.peer.host.Load()
 }
 
-// receive takes packets from the other end.
-func (e *PipeEnd) receive(pkts []*stack.PacketBuffer) { e.arrive(pkts, !e.sums()) }
+// receive takes packets from the other end. A Host there has this end's wait until
+// all of its batch has arrived, of which these may be a part only: one of several
+// super-segments.
+func (e *PipeEnd) receive(pkts []*stack.PacketBuffer) {
+	if e.peer.host.Load() != nil && e.peer.far() != nil {
+		e.arrive(pkts, !e.sums())
+		return
+	}
+	e.arriveTogether(pkts, !e.sums())
+}
 
 // WritePackets sends packets to the other end.
 func (e *PipeEnd) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) {

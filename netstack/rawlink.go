@@ -67,12 +67,21 @@ func (l *rawLink) IsAttached() bool {
 // belong tells the link which Host it belongs to.
 func (l *rawLink) belong(to *gatherer) { l.host.Store(to) }
 
+// arriveTogether is arrive for a burst of which no sender makes a batch: what is
+// for a Host comes as one.
+func (l *rawLink) arriveTogether(pkts []*stack.PacketBuffer, trusted bool) {
+	if host := l.host.Load(); host != nil && len(pkts) > 1 {
+		host.hold()
+		defer host.release()
+	}
+	l.arrive(pkts, trusted)
+}
+
 // arrive hands inbound packets to the stack and gives up the caller's
-// references. Those for a Host come merged and as one batch; with trusted their
-// checksums need no verification.
+// references. Those for a Host come merged; with trusted their checksums need no
+// verification.
 func (l *rawLink) arrive(pkts []*stack.PacketBuffer, trusted bool) {
-	host := l.host.Load()
-	if host == nil || len(pkts) == 1 {
+	if l.host.Load() == nil || len(pkts) == 1 {
 		for _, pkt := range pkts {
 			l.inject(pkt)
 		}
@@ -80,8 +89,6 @@ func (l *rawLink) arrive(pkts []*stack.PacketBuffer, trusted bool) {
 	}
 	c := coalescerPool.Get().(*coalescer)
 	defer c.free()
-	host.hold()
-	defer host.release()
 	for _, pkt := range c.merge(pkts, trusted) {
 		l.inject(pkt)
 	}
