@@ -126,7 +126,10 @@ func (e *PipeEnd) far() *gatherer {
 	if !e.out.perfect.Load() {
 		return nil
 	}
-	return e.peer.host.Load()
+	if h := e.peer.host.Load(); h != nil {
+		return &h.to.gatherer
+	}
+	return nil
 }
 
 // receive takes packets from the other end. A Host there has this end's wait until
