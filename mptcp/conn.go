@@ -52,6 +52,7 @@ type Conn struct {
 	closed    bool               // Close was called
 	dead      bool               // the Stack is closed: touch core no more
 	asked     bool               // the application wrote since it last waited to read
+	streams   bool               // its last Write was large, and it did not ask to read since
 }
 
 // newConn makes the driver's side of hc. s.mu must be held.
@@ -92,6 +93,9 @@ const (
 	// writeChunk is how much is copied under one hold of the lock, so that a
 	// long Write does not keep arriving segments waiting.
 	writeChunk = 256 << 10
+	// largeWrite is how many bytes a Write must have to be one of a stream of
+	// them: a super-segment.
+	largeWrite = 64 << 10
 )
 
 // LocalAddr returns the local address of the first subflow, a *net.TCPAddr.
@@ -118,7 +122,7 @@ func (c *Conn) writeAll(p []byte) (int, error) {
 
 // writeTurn writes all of p. The caller has its turn.
 func (c *Conn) writeTurn(p []byte) (int, error) {
-	total := 0
+	total, large := 0, len(p) >= largeWrite
 	for {
 		c.mu.Lock()
 		if err := c.writeEnd(); err != nil {
@@ -129,6 +133,12 @@ func (c *Conn) writeTurn(p []byte) (int, error) {
 		c.asked = true
 		total += n
 		p = p[n:]
+		if n > 0 && (len(p) > 0 || large && c.streams) {
+			c.core.Cork(c.stack.now())
+		}
+		if len(p) == 0 {
+			c.streams = large
+		}
 		// Under the lock, without which nobody is woken.
 		late := len(p) > 0 && c.write.deadline.expired()
 		full := n == 0 && len(p) > 0 && !late

@@ -20,8 +20,8 @@ func TestDialsAllocateLittle(t *testing.T) {
 		cfg  mptcp.Config
 		most float64
 	}{
-		"tcp":   {mptcp.Config{Plain: true}, 77},
-		"mptcp": {mptcp.Config{}, 93},
+		"tcp":   {mptcp.Config{Plain: true}, 75},
+		"mptcp": {mptcp.Config{}, 91},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := mptcp.PathInfo{MTU: 1480}

@@ -107,7 +107,6 @@ type Listener struct {
 	done     chan struct{} // closed by Close
 	once     sync.Once
 	deadline deadline
-	patience patience
 }
 
 // Accept waits for the next connection and returns it, a *Conn.
@@ -131,7 +130,8 @@ func (l *Listener) AcceptMPTCP() (*Conn, error) {
 		if c := l.next(); c != nil {
 			return c, nil
 		}
-		l.patience.linger(l.ready)
+		// At once, unlike a Read that expects much: the processor is of more use
+		// to those who dial.
 		select {
 		case <-l.ready:
 		case <-l.done:

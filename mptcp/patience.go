@@ -2,7 +2,6 @@ package mptcp
 
 import (
 	"runtime"
-	"sync/atomic"
 	"time"
 )
 
@@ -29,16 +28,16 @@ const mostSkips = 64
 // processors, several times what a short answer takes: so a call first lets
 // other goroutines run, as long as that is enough. Each time in a row that it
 // is not doubles how many waits park at once before the next try. The zero
-// value is ready for use; any number of calls may share it.
+// value is ready for use, by one call at a time.
 type patience struct {
-	failed atomic.Int32 // tries in a row that were in vain
-	skips  atomic.Int32 // waits that are still to park at once
+	failed int32 // tries in a row that were in vain
+	skips  int32 // waits that are still to park at once
 }
 
 // linger returns once ready holds something or patience is at its end.
 func (p *patience) linger(ready <-chan struct{}) {
-	if p.skips.Load() > 0 {
-		p.skips.Add(-1)
+	if p.skips > 0 {
+		p.skips--
 		return
 	}
 	times := 1
@@ -65,9 +64,9 @@ func (p *patience) linger(ready <-chan struct{}) {
 // learn makes the end of a try a lesson for the next waits.
 func (p *patience) learn(rewarded bool) {
 	if rewarded {
-		p.failed.Store(0)
+		p.failed = 0
 		return
 	}
-	n := p.failed.Add(1)
-	p.skips.Store(min(int32(1)<<min(n-1, 30)-1, mostSkips))
+	p.failed++
+	p.skips = min(int32(1)<<min(p.failed-1, 30)-1, mostSkips)
 }

@@ -13,7 +13,7 @@ func TestPatienceEnds(t *testing.T) {
 	never := make(chan struct{}, 1)
 	tries := 0
 	for range 1000 {
-		if p.skips.Load() == 0 {
+		if p.skips == 0 {
 			tries++
 		}
 		p.linger(never)
@@ -35,12 +35,12 @@ func TestPatienceIsRewarded(t *testing.T) {
 	defer close(ask)
 	var p patience
 	for range 1000 { // a busy machine may be slow at times
-		p.failed.Store(5)
-		p.skips.Store(0)
+		p.failed = 5
+		p.skips = 0
 		ask <- struct{}{}
 		p.linger(ready)
-		if rewarded := p.failed.Load() == 0; rewarded {
-			require.Zero(t, p.skips.Load())
+		if rewarded := p.failed == 0; rewarded {
+			require.Zero(t, p.skips)
 			require.Len(t, ready, 1, "the token is the caller's")
 			return
 		}

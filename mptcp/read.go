@@ -36,6 +36,7 @@ func (c *Conn) readSome(p []byte) (int, error) {
 func (c *Conn) awaitRead(p []byte, take func(mono.Time) int) (int, error) {
 	for {
 		c.mu.Lock()
+		c.streams = false
 		switch n, closed := c.read.takeBack(), c.done.isClosed(); {
 		case n > 0:
 			c.leave()

@@ -47,9 +47,7 @@ func protocolOf(a netip.Addr) tcpip.NetworkProtocolNumber {
 // addressesOf returns the addresses in an IP header.
 func addressesOf(ip []byte) (src, dst netip.Addr) {
 	if ip[0]>>4 == header.IPv6Version {
-		h := header.IPv6(ip)
-		return fromAddress(h.SourceAddress()), fromAddress(h.DestinationAddress())
+		return netip.AddrFrom16([16]byte(ip[8:24])), netip.AddrFrom16([16]byte(ip[24:40]))
 	}
-	h := header.IPv4(ip)
-	return fromAddress(h.SourceAddress()), fromAddress(h.DestinationAddress())
+	return netip.AddrFrom4([4]byte(ip[12:16])), netip.AddrFrom4([4]byte(ip[16:20]))
 }

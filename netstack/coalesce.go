@@ -28,6 +28,7 @@ type coalescer struct {
 	ip      []byte                // the IP header of the first
 	members []*stack.PacketBuffer // what run was made from
 	next    *wire.Segment         // the packet that was parsed last
+	seen    []byte                // its TCP header, if its options are of use for the next
 }
 
 var coalescerPool = sync.Pool{New: func() any {
@@ -72,10 +73,13 @@ func (c *coalescer) parse(pkt *stack.PacketBuffer, trusted bool) (ip []byte, ok 
 		return nil, false
 	}
 	seg := c.next
-	seg.Reset()
-	if wire.Parse(tcp, seg) != reason.DropNone {
+	if wire.ParseNext(tcp, c.seen, seg) != reason.DropNone {
 		return nil, false
 	}
+	c.seen = tcp
+	clear(seg.Payload)
+	clear(seg.Blocks)
+	seg.Payload, seg.Blocks = seg.Payload[:0], seg.Blocks[:0]
 	seg.Src, seg.Dst = flowOf(ip, tcp)
 	seg.ECN = ecnOf(ip)
 	seg.SegSize = int(pkt.GSOOptions.MSS)
@@ -91,7 +95,6 @@ func (c *coalescer) parse(pkt *stack.PacketBuffer, trusted bool) (ip []byte, ok 
 func (c *coalescer) end() {
 	switch len(c.members) {
 	case 0:
-		return
 	case 1:
 		c.out = append(c.out, c.members[0])
 	default:
@@ -101,6 +104,7 @@ func (c *coalescer) end() {
 		}
 	}
 	c.run.Reset()
+	c.seen = nil // its memory may be another packet's soon
 	clear(c.members)
 	c.members, c.ip = c.members[:0], nil
 }

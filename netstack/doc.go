@@ -27,6 +27,29 @@
 // link. Watch tells a program what happens to the interfaces of the operating
 // system, for it to pass on.
 //
+// # Handover, interactive, aggregate
+//
+// What Apple's systems call the service types of multipath connections are
+// settings here:
+//
+//	handover     LinkConfig.Backup of the link to be spared, which the peer
+//	             obeys, too. It carries nothing until the first retransmission
+//	             timeout on the other, after 0.4 s where round trips are 20 and
+//	             60 ms, and what this host sends at once when SetLinkUp or
+//	             RemoveLink tells of it; and nothing again when the other answers.
+//	interactive  mptcp.Config.Scheduler "redundant-idle" at both ends: messages
+//	             also take the second link while there is room, and the first
+//	             copy counts. This costs as many bytes there.
+//	aggregate    the zero Config: all links, and the sum of their rates.
+//
+// Apple's handover goes by the first timeout, too, if the system also finds
+// Wi-Fi unusable. Its interactive service spares the cellular link until Wi-Fi
+// has a round trip of 600 ms, a timeout, or a timer of 1.5 s (XNU,
+// mptcp_get_subflow); that takes a scheduler of one's own, of which
+// examples/customscheduler is one.
+//
+// # Strong hosts
+//
 // A host takes packets for an address only over the link that has it, and
 // sends from an address only over that link (RFC 1122, Section 3.3.4.2: the
 // strong ES model), so that every path is what it seems to be.

@@ -28,16 +28,21 @@ func (in *inbound) free() {
 	inboundPool.Put(in)
 }
 
-// receive hands an inbound TCP packet to the mptcp.Stack, its payload as it
-// lies in the packet. It runs on the goroutine of the link.
+// receive hands an inbound TCP packet from gVisor's IP layer to the mptcp.Stack.
+// It runs on the goroutine of the link.
 func (a *adapter) receive(id stack.TransportEndpointID, pkt *stack.PacketBuffer) {
 	src, dst := fromAddress(id.RemoteAddress), fromAddress(id.LocalAddress)
+	a.enter(src, dst, pkt.NetworkHeader().Slice(), pkt.TransportHeader().Slice(), pkt, pkt.RXChecksumValidated)
+}
+
+// enter hands an inbound TCP packet to the mptcp.Stack, its payload as it lies in
+// the packet. With trusted its checksum needs no verification.
+func (a *adapter) enter(src, dst netip.Addr, ip, tcp []byte, pkt *stack.PacketBuffer, trusted bool) {
 	in := inboundPool.Get().(*inbound)
-	tcp := pkt.TransportHeader().Slice()
-	in.views, in.held = dataOf(pkt, in.views, in.held)
+	in.views, in.held = bytesFrom(pkt, len(ip)+len(tcp), in.views, in.held)
 	// RFC 9293, Section 3.1: "The sender MUST generate [the checksum] and the
 	// receiver MUST check it".
-	if !pkt.RXChecksumValidated && !pkt.GSOOptions.NeedsCsum && wire.TCPChecksum(src, dst, tcp, in.views) != 0 {
+	if !trusted && !pkt.GSOOptions.NeedsCsum && wire.TCPChecksum(src, dst, tcp, in.views) != 0 {
 		a.stats.ChecksumErrors.Increment()
 		in.free()
 		return
@@ -50,7 +55,7 @@ func (a *adapter) receive(id stack.TransportEndpointID, pkt *stack.PacketBuffer)
 		Header:  tcp,
 		Payload: in.views,
 		Owner:   pkt.IncRef(),
-		ECN:     uint8(ecnOf(pkt.NetworkHeader().Slice())),
+		ECN:     uint8(ecnOf(ip)),
 		SegSize: int(pkt.GSOOptions.MSS),
 	}
 	a.gatherer.add(in)

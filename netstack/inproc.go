@@ -126,11 +126,22 @@ func (e *PipeEnd) far() *gatherer {
 	if !e.out.perfect.Load() {
 		return nil
 	}
-	return e.peer.host.Load()
+	if h := e.peer.host.Load(); h != nil {
+		return &h.to.gatherer
+	}
+	return nil
 }
 
-// receive takes packets from the other end.
-func (e *PipeEnd) receive(pkts []*stack.PacketBuffer) { e.arrive(pkts, !e.sums()) }
+// receive takes packets from the other end. A Host there has this end's wait until
+// all of its batch has arrived, of which these may be a part only: one of several
+// super-segments.
+func (e *PipeEnd) receive(pkts []*stack.PacketBuffer) {
+	if e.peer.host.Load() != nil && e.peer.far() != nil {
+		e.arrive(pkts, !e.sums())
+		return
+	}
+	e.arriveTogether(pkts, !e.sums())
+}
 
 // WritePackets sends packets to the other end.
 func (e *PipeEnd) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) {

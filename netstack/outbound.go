@@ -35,8 +35,10 @@ type adapter struct {
 	gatherer gatherer // of inbound packets; its deliver is set before the first
 
 	// own are the links of this package's making, by their number.
-	own    atomic.Pointer[map[tcpip.NICID]ownLink]
-	locals atomic.Pointer[[]mptcp.LocalAddr]
+	own     atomic.Pointer[map[tcpip.NICID]ownLink]
+	locals  atomic.Pointer[[]mptcp.LocalAddr]
+	homes   atomic.Pointer[homes]
+	watched atomic.Bool // gVisor's IP layer is to see everything
 
 	mu     sync.RWMutex
 	routes map[path]*stack.Route // guarded by mu; each holds a reference
@@ -46,8 +48,9 @@ var _ mptcp.Network = (*adapter)(nil)
 
 // ownLink is a link that knows hosts.
 type ownLink interface {
+	stack.LinkWriter
 	// belong says whose link it is.
-	belong(to *gatherer)
+	belong(to *home)
 	// takesWhole reports whether super-segments may be written to it, whether
 	// or not it offers that to all: it passes them on, or cuts them.
 	takesWhole() bool
@@ -190,10 +193,17 @@ func (a *adapter) hold(r *stack.Route, held *gatherer) *gatherer {
 	return far
 }
 
+// way is how the packets of a run leave.
+type way struct {
+	*stack.Route
+	direct ownLink // which they are written to as they are; nil = gVisor's IP layer has them
+}
+
 // sendRun sends packets of one path.
 func (a *adapter) sendRun(r *stack.Route, on path, run []mptcp.Packet) {
+	w := way{r, a.direct(r, on.local)}
 	for i := range run {
-		if !a.send(r, &run[i]) {
+		if !a.send(w, &run[i]) {
 			a.stats.SegmentSendErrors.IncrementBy(uint64(len(run) - 1 - i))
 			a.forgetRoute(on)
 			return
@@ -207,14 +217,18 @@ func (a *adapter) takesWhole(r *stack.Route) bool {
 	if r.HasHostGSOCapability() {
 		return true
 	}
-	l := (*a.own.Load())[r.OutgoingNIC()]
+	l := a.ownLink(r)
 	return l != nil && l.takesWhole()
 }
+
+// ownLink returns the link of a route if it is of this package's making, else
+// nil.
+func (a *adapter) ownLink(r *stack.Route) ownLink { return (*a.own.Load())[r.OutgoingNIC()] }
 
 // far returns what receives at the other end of a route before a write to it
 // returns; nil if nothing does.
 func (a *adapter) far(r *stack.Route) *gatherer {
-	if l := (*a.own.Load())[r.OutgoingNIC()]; l != nil {
+	if l := a.ownLink(r); l != nil {
 		return l.far()
 	}
 	return nil
@@ -226,23 +240,23 @@ func (a *adapter) far(r *stack.Route) *gatherer {
 // gVisor fragments a packet that exceeds the MTU of the route, DF or not, so
 // none may: what the route says now counts, not what the connection once
 // heard.
-func (a *adapter) send(r *stack.Route, p *mptcp.Packet) bool {
+func (a *adapter) send(w way, p *mptcp.Packet) bool {
 	size := 0
 	for _, v := range p.Payload {
 		size += len(v)
 	}
-	most := int(r.MTU()) - len(p.Header)
+	most := int(w.MTU()) - len(p.Header)
 	switch {
 	case size <= most && (p.SegSize == 0 || size <= p.SegSize):
-		return a.write(r, p, stack.GSO{})
-	case p.SegSize > 0 && p.SegSize <= most && size+maxHeaders <= maxWhole && a.takesWhole(r):
-		return a.write(r, p, gsoOf(r, p.SegSize))
+		return a.write(w, p, stack.GSO{})
+	case p.SegSize > 0 && p.SegSize <= most && size+maxHeaders <= maxWhole && a.takesWhole(w.Route):
+		return a.write(w, p, gsoOf(w.Route, p.SegSize))
 	}
-	return a.sendCut(r, p, most)
+	return a.sendCut(w, p, most)
 }
 
 // sendCut sends a packet as several of at most most payload bytes.
-func (a *adapter) sendCut(r *stack.Route, p *mptcp.Packet, most int) bool {
+func (a *adapter) sendCut(w way, p *mptcp.Packet, most int) bool {
 	var whole, part wire.Segment
 	if most <= 0 || wire.Parse(p.Header, &whole) != reason.DropNone {
 		a.stats.SegmentSendErrors.Increment()
@@ -257,7 +271,7 @@ func (a *adapter) sendCut(r *stack.Route, p *mptcp.Packet, most int) bool {
 	for cutter := wire.Split(&whole); cutter.Next(&part); {
 		writeHeader(&part, h)
 		one := mptcp.Packet{Src: p.Src, Dst: p.Dst, Header: h, Payload: part.Payload, Blocks: part.Blocks, ECN: p.ECN}
-		if !a.write(r, &one, stack.GSO{}) {
+		if !a.write(w, &one, stack.GSO{}) {
 			return false
 		}
 	}
@@ -282,9 +296,9 @@ func gsoOf(r *stack.Route, size int) stack.GSO {
 
 // write makes a packet of gVisor's and sends it. It returns false when the
 // route is no longer of use.
-func (a *adapter) write(r *stack.Route, p *mptcp.Packet, gso stack.GSO) bool {
+func (a *adapter) write(w way, p *mptcp.Packet, gso stack.GSO) bool {
 	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{
-		ReserveHeaderBytes: len(p.Header) + int(r.MaxHeaderLength()),
+		ReserveHeaderBytes: len(p.Header) + int(w.MaxHeaderLength()),
 		Payload:            payloadOf(p.Payload, p.Blocks),
 	})
 	defer pkt.DecRef()
@@ -295,16 +309,21 @@ func (a *adapter) write(r *stack.Route, p *mptcp.Packet, gso stack.GSO) bool {
 	switch {
 	case gso.Type != stack.GSONone:
 		// The link adds the rest, or leaves it to who cuts the packet.
-		tcp.SetChecksum(r.PseudoHeaderChecksum(header.TCPProtocolNumber, uint16(pkt.Size())))
-	case r.RequiresTXTransportChecksum():
+		tcp.SetChecksum(w.PseudoHeaderChecksum(header.TCPProtocolNumber, uint16(pkt.Size())))
+	case w.RequiresTXTransportChecksum():
 		wire.PutChecksum(tcp, wire.TCPChecksum(p.Src.Addr(), p.Dst.Addr(), tcp, p.Payload))
 	}
-	err := r.WritePacket(stack.NetworkHeaderParams{
-		Protocol: header.TCPProtocolNumber,
-		TTL:      r.DefaultTTL(),
-		TOS:      p.ECN,
-		DF:       true,
-	}, pkt)
+	var err tcpip.Error
+	if w.direct != nil {
+		err = writeTo(w.direct, w.Route, pkt, p.ECN)
+	} else {
+		err = w.WritePacket(stack.NetworkHeaderParams{
+			Protocol: header.TCPProtocolNumber,
+			TTL:      w.DefaultTTL(),
+			TOS:      p.ECN,
+			DF:       true,
+		}, pkt)
+	}
 	switch err.(type) {
 	case nil:
 		a.stats.SegmentsSent.Increment()

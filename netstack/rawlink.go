@@ -16,7 +16,7 @@ const defaultMTU = 1500
 // of stack.LinkEndpoint that says so, the MTU, and the way into the stack.
 type rawLink struct {
 	mtu  atomic.Uint32
-	host atomic.Pointer[gatherer] // of the Host that the link belongs to; nil = none
+	host atomic.Pointer[home] // nil = it belongs to none
 
 	mu         sync.RWMutex
 	dispatcher stack.NetworkDispatcher // guarded by mu; nil = not attached
@@ -65,38 +65,49 @@ func (l *rawLink) IsAttached() bool {
 }
 
 // belong tells the link which Host it belongs to.
-func (l *rawLink) belong(to *gatherer) { l.host.Store(to) }
+func (l *rawLink) belong(to *home) { l.host.Store(to) }
+
+// arriveTogether is arrive for a burst of which no sender makes a batch: what is
+// for a Host comes as one.
+func (l *rawLink) arriveTogether(pkts []*stack.PacketBuffer, trusted bool) {
+	if host := l.host.Load(); host != nil && len(pkts) > 1 {
+		host.to.gatherer.hold()
+		defer host.to.gatherer.release()
+	}
+	l.arrive(pkts, trusted)
+}
 
 // arrive hands inbound packets to the stack and gives up the caller's
-// references. Those for a Host come merged and as one batch; with trusted their
-// checksums need no verification.
+// references. Those for a Host come merged; with trusted their checksums need no
+// verification.
 func (l *rawLink) arrive(pkts []*stack.PacketBuffer, trusted bool) {
 	host := l.host.Load()
 	if host == nil || len(pkts) == 1 {
 		for _, pkt := range pkts {
-			l.inject(pkt)
+			l.inject(host, pkt, trusted)
 		}
 		return
 	}
 	c := coalescerPool.Get().(*coalescer)
 	defer c.free()
-	host.hold()
-	defer host.release()
 	for _, pkt := range c.merge(pkts, trusted) {
-		l.inject(pkt)
+		l.inject(host, pkt, trusted)
 	}
 }
 
-// inject hands an inbound packet to the stack and gives up the caller's
-// reference.
-func (l *rawLink) inject(pkt *stack.PacketBuffer) {
+// inject hands an inbound packet to the Host, if there is one and it takes it, or
+// else to the stack, and gives up the caller's reference.
+func (l *rawLink) inject(host *home, pkt *stack.PacketBuffer, trusted bool) {
+	defer pkt.DecRef()
+	if host != nil && host.take(pkt, trusted) {
+		return
+	}
 	l.mu.RLock()
 	d := l.dispatcher
 	l.mu.RUnlock()
 	if proto, ok := versionOf(pkt); ok && d != nil {
 		d.DeliverNetworkPacket(proto, pkt)
 	}
-	pkt.DecRef()
 }
 
 // burst is memory for packets on their way through a link.

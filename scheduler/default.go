@@ -270,8 +270,8 @@ func (v *View) overtake() Decision {
 }
 
 // late returns when all of holders are late with what they carry, 0 if they are
-// already: f would be sooner, or an ACK of the oldest that they carry should have
-// come. What is being recovered is late, too, unless f has better to do and that
+// already: f would be sooner by more than what is chance, or an ACK of the oldest
+// that they carry should have come. What is being recovered is late, too, unless f has better to do and that
 // is faster.
 func (v *View) late(holders uint64, f *Subflow, idle bool) (at time.Duration) {
 	for ; holders != 0; holders &= holders - 1 {
@@ -279,7 +279,7 @@ func (v *View) late(holders uint64, f *Subflow, idle bool) (at time.Duration) {
 		if s.Stale || s.Recovering && (idle || !s.faster(f)) {
 			continue
 		}
-		if due := s.OldestSend + s.rtt(); due-v.Now <= f.rtt() {
+		if due := s.OldestSend + s.rtt(); due-v.Now <= f.rtt()+leastLead {
 			at = max(at, due+max(min(max(s.rtt()/4, 4*s.RTTVar), f.rtt()), hostDelay))
 		}
 	}

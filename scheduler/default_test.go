@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -149,6 +150,20 @@ func TestDefaultOvertakes(t *testing.T) {
 	require.True(t, s.Pick(v).Wait, "new data can be sent")
 	v.Unsent, v.SendBuffer = 0, 1<<30
 	require.Equal(t, uint64(0b01), s.Pick(v).Send, "the end")
+}
+
+// Between paths of microseconds, round trips tell how busy the hosts are: nothing
+// is repeated for a lead of less than a millisecond.
+func TestDefaultDoesNotRepeatForChance(t *testing.T) {
+	v := blocked(0b10, pipe(0, 1, 20, 10, mss), pipe(1, 1, 40, 40, mss))
+	v.Sent = 100 * mss
+	v.Holders = func(off int64) (uint64, int64) { return 0b10, v.Sent - off }
+	v.Subflows[0].SRTT, v.Subflows[1].OldestSend = 50*time.Microsecond, v.Now
+	s := newScheduler(t, "default")
+	v.Subflows[1].SRTT = 1050 * time.Microsecond
+	require.True(t, s.Pick(v).Wait)
+	v.Subflows[1].SRTT = 1051 * time.Microsecond
+	require.Equal(t, uint64(0b01), s.Pick(v).Send)
 }
 
 // The fastest subflow carries the first hole and has room, but does not fill it:

@@ -20,6 +20,9 @@ const (
 	batch = 0.005
 	// hostDelay is the same as a time: how much later than expected an ACK may come.
 	hostDelay = 5 * time.Millisecond
+	// leastLead is how much sooner bytes have to arrive to be worth repeating: round
+	// trips vary by as much with what hosts do.
+	leastLead = time.Millisecond
 	// windowSlack is how much more window several subflows need than fits the
 	// estimates: the sender hears of what arrived once in an eighth of it.
 	windowSlack = 1.15

@@ -82,7 +82,7 @@ var foreign = []struct {
 	may    []string
 }{
 	{"gvisor.dev/gvisor", []string{"netstack", "bench", "examples", "internal/interop"}},
-	{"golang.zx2c4.com/wireguard", []string{"netstack"}},
+	{"golang.zx2c4.com/wireguard", []string{"netstack", "examples"}},
 	{"github.com/google/gopacket", []string{"netstack", "internal/sim", "bench"}},
 	{"golang.org/x/sys", []string{"netstack", "bench", "examples", "internal/spec"}},
 	{"gonum.org/v1", []string{"bench"}},

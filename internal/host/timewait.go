@@ -1,7 +1,6 @@
 package host
 
 import (
-	"container/list"
 	"time"
 
 	"github.com/gomptcp/gomptcp/internal/mono"
@@ -28,19 +27,23 @@ type waiting struct {
 	tuple   tuple
 	expires mono.Time
 	tcp     subflow.TimeWait
+
+	prev, next int32 // slots of those that expire before and after it
 }
 
-// timeWaitTable holds the subflows in TIME-WAIT. All wait equally long, so
-// the list is in order of expiry.
+// timeWaitTable holds the subflows in TIME-WAIT. All wait equally long, so they
+// are chained in order of expiry. As there may be very many, they lie in one piece
+// of memory, which is given up once none is left.
 type timeWaitTable struct {
-	entries map[tuple]*list.Element
-	order   list.List // of *waiting, first to expire first
+	entries map[tuple]int32 // slots
+	slots   []waiting       // the first is both ends of the chain
+	free    int32           // slot that serves next, chained to others; 0 = a new one
 	wait    time.Duration
 	most    int
 }
 
 func newTimeWaitTable(wait time.Duration, most int) timeWaitTable {
-	return timeWaitTable{entries: make(map[tuple]*list.Element), wait: wait, most: most}
+	return timeWaitTable{entries: make(map[tuple]int32), wait: wait, most: most}
 }
 
 func (tw *timeWaitTable) has(t tuple) bool {
@@ -48,12 +51,14 @@ func (tw *timeWaitTable) has(t tuple) bool {
 	return ok
 }
 
+// get returns the entry of t, nil if there is none. What it says stays, even if
+// the entry is removed, until another is added.
 func (tw *timeWaitTable) get(t tuple) *waiting {
-	el, ok := tw.entries[t]
+	i, ok := tw.entries[t]
 	if !ok {
 		return nil
 	}
-	return el.Value.(*waiting)
+	return &tw.slots[i]
 }
 
 // add starts the wait of a subflow.
@@ -64,37 +69,75 @@ func (tw *timeWaitTable) get(t tuple) *waiting {
 func (tw *timeWaitTable) add(now mono.Time, t tuple, tcp subflow.TimeWait) {
 	tw.remove(t)
 	if len(tw.entries) >= tw.most {
-		tw.remove(tw.order.Front().Value.(*waiting).tuple)
+		tw.remove(tw.slots[tw.slots[0].next].tuple)
 	}
-	tw.entries[t] = tw.order.PushBack(&waiting{tuple: t, expires: now.Add(tw.wait), tcp: tcp})
+	i := tw.slot()
+	w := &tw.slots[i]
+	w.tuple, w.expires, w.tcp = t, now.Add(tw.wait), tcp
+	tw.entries[t] = i
+	tw.chain(i)
+}
+
+// slot takes an unused slot.
+func (tw *timeWaitTable) slot() int32 {
+	i := tw.free
+	switch {
+	case i > 0:
+		tw.free = tw.slots[i].next
+		return i
+	case len(tw.slots) == 0:
+		tw.slots = append(tw.slots, waiting{})
+	}
+	tw.slots = append(tw.slots, waiting{})
+	return int32(len(tw.slots) - 1)
+}
+
+// chain makes slot i the last to expire.
+func (tw *timeWaitTable) chain(i int32) {
+	last := tw.slots[0].prev
+	tw.slots[i].prev, tw.slots[i].next = last, 0
+	tw.slots[last].next, tw.slots[0].prev = i, i
+}
+
+func (tw *timeWaitTable) unchain(i int32) {
+	w := &tw.slots[i]
+	tw.slots[w.prev].next, tw.slots[w.next].prev = w.next, w.prev
 }
 
 // restart begins the wait of w anew.
 func (tw *timeWaitTable) restart(now mono.Time, w *waiting) {
 	w.expires = now.Add(tw.wait)
-	tw.order.MoveToBack(tw.entries[w.tuple])
+	i := tw.entries[w.tuple]
+	tw.unchain(i)
+	tw.chain(i)
 }
 
 func (tw *timeWaitTable) remove(t tuple) {
-	if el, ok := tw.entries[t]; ok {
-		tw.order.Remove(el)
-		delete(tw.entries, t)
+	i, ok := tw.entries[t]
+	if !ok {
+		return
 	}
+	delete(tw.entries, t)
+	if len(tw.entries) == 0 {
+		*tw = newTimeWaitTable(tw.wait, tw.most)
+		return
+	}
+	tw.unchain(i)
+	tw.slots[i].next, tw.free = tw.free, i
 }
 
 // deadline returns when the next entry expires.
 func (tw *timeWaitTable) deadline() mono.Time {
-	el := tw.order.Front()
-	if el == nil {
+	if len(tw.entries) == 0 {
 		return 0
 	}
-	return el.Value.(*waiting).expires
+	return tw.slots[tw.slots[0].next].expires
 }
 
 // expire removes the entries whose wait is over.
 func (tw *timeWaitTable) expire(now mono.Time) {
 	for tw.deadline().Reached(now) {
-		tw.remove(tw.order.Front().Value.(*waiting).tuple)
+		tw.remove(tw.slots[tw.slots[0].next].tuple)
 	}
 }
 

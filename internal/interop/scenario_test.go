@@ -164,6 +164,12 @@ func (sc *scenario) mayRepeat(name string, n, want int) bool {
 	return !sc.exact && n <= sends*want && slices.Contains(repeats, name)
 }
 
+// mayLack is mayRepeat for less than wanted: of echoes the kernel has one that
+// waits at most, so that on a busy machine the next takes its place.
+func (sc *scenario) mayLack(whose, name string, n, want int) bool {
+	return sc.exact && whose == "kernel" && name == "EchoAddTx" && 2*n >= want
+}
+
 // differences names the watched counters of both sides that are not as wanted.
 func (s *session) differences(t *testing.T, want counted) string {
 	t.Helper()
@@ -177,7 +183,7 @@ func (s *session) differences(t *testing.T, want counted) string {
 			{"kernel", theirs[name], want[s.kernel][name]},
 			{"our", int(ours[name]), want[s.kernel.other()][name]},
 		} {
-			if c.n < c.want || c.n > c.want && !s.mayRepeat(name, c.n, c.want) {
+			if c.n < c.want && !s.mayLack(c.whose, name, c.n, c.want) || c.n > c.want && !s.mayRepeat(name, c.n, c.want) {
 				fmt.Fprintf(&b, "%s %s is %d, want %d; ", c.whose, name, c.n, c.want)
 			}
 		}

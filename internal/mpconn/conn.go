@@ -110,6 +110,7 @@ type sendSide struct {
 	waited   bool         // the flows were told that bytes wait
 	finOn    *flow        // where the DATA_FIN went last
 	heldAt   mono.Time    // since when the scheduler waits though no event is on its way
+	corked   mono.Time    // until when another Write is expected; 0 = none is
 }
 
 // finAcked reports whether the peer acknowledged our DATA_FIN.

@@ -89,7 +89,6 @@ func (c *Conn) HandleJoin(now mono.Time, syn *wire.Segment) (id int, ok bool) {
 		c.drop(reason.DropLimit)
 		return 0, false
 	}
-	c.addrs.cancelWithdrawal(localID)
 	f := c.addFlow(flowArgs{
 		local: syn.Dst, remote: syn.Src, localID: localID, remoteID: syn.Join.AddrID,
 		join: &joinState{localNonce: uint32(c.cfg.Rand()), remoteNonce: syn.Join.Nonce},
@@ -149,6 +148,7 @@ func (c *Conn) joinThirdACK(now mono.Time, f *flow, seg *wire.Segment) {
 		c.abortFlow(now, f, reason.CloseHandshake, reason.ResetMPTCP)
 		return
 	}
+	c.addrs.cancelWithdrawal(f.localID)
 	c.flowUp(now, f)
 	// RFC 8684, Section 3.2: the receiver "MUST" answer the third ACK with an
 	// ACK, for which the joiner waits.

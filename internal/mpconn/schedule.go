@@ -59,7 +59,7 @@ func (c *Conn) worthAny(lo, hi uint64) bool {
 		return false
 	}
 	for _, f := range c.flows {
-		if f.usable() && c.snd.worth(int(hi-lo), hi, f.tcp.MSS()) > 0 {
+		if f.usable() && c.snd.worth(int(hi-lo), hi, f.tcp) > 0 {
 			return true
 		}
 	}
@@ -202,7 +202,7 @@ func (c *Conn) obey(now mono.Time, d scheduler.Decision, lo, hi uint64) bool {
 		}
 		m := n
 		if ask == scheduler.Fresh && !again && lo+uint64(n) == hi {
-			m = c.snd.worth(n, hi, f.tcp.MSS())
+			m = c.snd.worth(n, hi, f.tcp)
 		}
 		switch {
 		case d.Send>>i&1 == 0 || room == 0:
@@ -259,10 +259,13 @@ func (c *Conn) give(now mono.Time, f *flow, lo uint64, n, room int, again bool) 
 	switch {
 	case single || rider:
 		n = min(n, mss)
-	case n > mss: // a look-up that small messages do without
-		_, segmentMax := c.cfg.Path(f.tcp.Local().Addr(), f.tcp.Remote().Addr())
-		n = min(n, max(segmentMax, mappingSegments*mss))
-		n -= n % mss
+	case n > mss:
+		whole := f.tcp.Largest()
+		n = min(n, max(whole, mappingSegments*mss))
+		// The last packet of a super-segment may have fewer bytes than the others.
+		if n > whole || lo+uint64(n) < c.snd.q.End() {
+			n -= n % mss
+		}
 	}
 	pushed := f.tcp.Pushed()
 	m := c.bind(f, lo, n)
@@ -328,7 +331,7 @@ func (c *Conn) showFlows(now mono.Time, lo, hi uint64) (room bool) {
 		}
 		s, waiting := &v.Subflows[n], int(hi-lo)
 		if v.Ask == scheduler.Fresh {
-			waiting = c.snd.worth(waiting, hi, f.tcp.MSS())
+			waiting = c.snd.worth(waiting, hi, f.tcp)
 		}
 		s.Room = f.tcp.Room(now, waiting)
 		room = room || s.Room > 0

@@ -1,8 +1,11 @@
 package mpconn
 
 import (
+	"time"
+
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/reason"
+	"github.com/gomptcp/gomptcp/internal/subflow"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
@@ -11,7 +14,7 @@ import (
 func (c *Conn) Write(_ mono.Time, p []byte) int {
 	room := c.WriteRoom()
 	n := min(len(p), room)
-	c.snd.cut = len(p) >= room
+	c.snd.cut, c.snd.corked = len(p) >= room, 0
 	if n == 0 {
 		return 0
 	}
@@ -19,6 +22,15 @@ func (c *Conn) Write(_ mono.Time, p []byte) int {
 	c.snd.idle, c.held = c.snd.idle && c.snd.full, false
 	return n
 }
+
+// corkFor is how long bytes wait at most for those of the next Write.
+const corkFor = time.Millisecond
+
+// Cork says, right after a Write, that another is to be expected at once. What
+// is little beside a super-segment waits for it then, until all that was sent is
+// acknowledged, but for 1 ms at most: small packets cost as much work as large
+// ones, on both sides. It changes nothing on paths without super-segments.
+func (c *Conn) Cork(now mono.Time) { c.snd.corked = now.Add(corkFor) }
 
 // WriteRoom returns how many bytes Write would take now.
 func (c *Conn) WriteRoom() int {
@@ -40,18 +52,30 @@ func (s *sendSide) moreFollows(hi uint64) bool {
 	return hi == s.edge && hi < end || hi == end && s.cut && !s.closed
 }
 
+// little is the share of a super-segment below which bytes wait for another
+// Write that is expected.
+const little = 1. / 4
+
 // worth returns how many of n bytes never sent, that end at hi, should go out
-// in segments of mss bytes now. What fills no segment waits if more follows and
-// an ACK is on its way to make room for it: otherwise, as room comes in the
-// pieces that are acknowledged, there would be ever more and smaller ones.
+// on a flow now. What fills no segment waits if more follows and an ACK is on its
+// way to make room for it: otherwise, as room comes in the pieces that are
+// acknowledged, there would be ever more and smaller ones.
 //
 // RFC 9293, Section 3.8.6.2.1: "Send data: (1) if a maximum-sized segment can be
 // sent", "(2) or if the data is pushed and all queued data can be sent now".
-func (s *sendSide) worth(n int, hi uint64, mss int) int {
-	if s.una >= s.nxt || !s.moreFollows(hi) {
+func (s *sendSide) worth(n int, hi uint64, tcp *subflow.Subflow) int {
+	if s.una >= s.nxt {
 		return n
 	}
-	return n - n%mss
+	if s.moreFollows(hi) {
+		return n - n%tcp.MSS()
+	}
+	if whole := tcp.Largest(); s.corked.Set() && !s.closed && hi == s.q.End() && whole > tcp.MSS() {
+		if rest := n % whole; float64(rest) < little*float64(whole) {
+			return n - rest
+		}
+	}
+	return n
 }
 
 // Unsent returns the bytes written and never sent.

@@ -118,6 +118,34 @@ func strangerSays(t *testing.T, what string, active, bare bool) {
 	require.Empty(t, l.a.announced(EventAddrWithdrawn))
 }
 
+// Nor does a stranger's SYN keep the peer from hearing that the address is gone
+// which it asks for; a join that is verified does. Guard: HandleJoin leaves
+// withdrawals alone.
+func TestStrangersKeepNoAddress(t *testing.T) {
+	for _, verified := range []bool{false, true} {
+		l := proven(t, 3)
+		l.b.conn.Announce(l.now, l.b.at(2))
+		l.b.pump()
+		l.idle(time.Second)
+		l.paths[0].box = func(from *end, seg *wire.Segment) bool { return from == l.a || seg.Has&wire.OptRemoveAddr == 0 }
+		l.b.conn.Withdraw(l.now, addr(2, 2))
+		l.b.pump()
+		if verified {
+			l.join(2)
+		} else {
+			syn := joinSYN(l.b, 9)
+			_, ok := l.b.conn.HandleJoin(l.now, &syn)
+			require.True(t, ok)
+		}
+		l.idle(time.Minute)
+		if verified {
+			require.Len(t, l.b.carrying(wire.OptRemoveAddr), 1)
+		} else {
+			require.Len(t, l.b.carrying(wire.OptRemoveAddr), maxRepeats)
+		}
+	}
+}
+
 // joinSYN is a SYN that joins an end on path 2, from an address of a host.
 func joinSYN(to *end, host byte) wire.Segment {
 	syn := wire.Segment{Src: netip.AddrPortFrom(addr(2, host), 4711), Dst: to.at(2), Header: wire.Header{Seq: 99, Flags: wire.SYN, Wnd: 1000}}

@@ -28,7 +28,7 @@ func (c *Conn) Deadline() mono.Time {
 	if c.over {
 		return 0
 	}
-	d := c.timers.Next()
+	d := mono.Earliest(c.timers.Next(), c.snd.corked)
 	for _, f := range c.flows {
 		d = mono.Earliest(d, f.deadline())
 	}
@@ -48,6 +48,9 @@ func (f *flow) deadline() mono.Time {
 // HandleTimeout acts on every deadline that has come.
 func (c *Conn) HandleTimeout(now mono.Time) {
 	c.snd.idle = false
+	if c.snd.corked.Reached(now) {
+		c.snd.corked = 0
+	}
 	for _, f := range c.flows {
 		if f.tcp.Deadline().Reached(now) {
 			before := f.tcp.WindowProbes()

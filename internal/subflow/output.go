@@ -119,7 +119,11 @@ func (s *Subflow) pollData(now mono.Time, seg *wire.Segment) (Range, bool) {
 	return Range{}, false
 }
 
-// largest returns the most payload bytes of one segment.
+// Largest returns the most payload bytes of one segment, in full packets, pacing
+// apart.
+func (s *Subflow) Largest() int { return max(s.segmentMax/s.snd.mss, 1) * s.snd.mss }
+
+// largest returns the most payload bytes of the next segment.
 func (s *Subflow) largest() int {
 	most := s.segmentMax
 	if rate := s.pacingRate(); rate > 0 {

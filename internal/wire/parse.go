@@ -1,6 +1,10 @@
 package wire
 
-import "github.com/gomptcp/gomptcp/internal/reason"
+import (
+	"bytes"
+
+	"github.com/gomptcp/gomptcp/internal/reason"
+)
 
 // Option kinds (IANA, Transmission Control Protocol Parameters).
 const (
@@ -60,6 +64,17 @@ func Parse(b []byte, seg *Segment) reason.Drop {
 	}
 	seg.Header.parse(b)
 	return seg.Options.parse(b[HeaderSize:n])
+}
+
+// ParseNext is Parse for a segment that holds what Parse made of another header,
+// before: options that are the same bytes are not read again.
+func ParseNext(b, before []byte, seg *Segment) reason.Drop {
+	n := HeaderLen(b)
+	if n < 0 || n != HeaderLen(before) || !bytes.Equal(b[HeaderSize:n], before[HeaderSize:n]) {
+		return Parse(b, seg)
+	}
+	seg.Header.parse(b)
+	return reason.DropNone
 }
 
 // parse reads an option list.

@@ -187,3 +187,32 @@ func TestParseForgetsEarlierOptions(t *testing.T) {
 	require.Zero(t, seg.Has)
 	require.Zero(t, seg.Bad)
 }
+
+// ParseNext says what Parse does, whatever the segment was made from before.
+func TestParseNextIsParse(t *testing.T) {
+	var all [][]byte
+	for _, options := range []string{
+		"", "01010101", "020405b4", "0101 080a 00000001 00000002", "0101 080a 00000001 00000003",
+		"1e08 2000 0a0b0c0d", "1e08 2000 0a0b0c0e", "1e03 2000",
+	} {
+		for _, flags := range []byte{0x10, 0x18, 0x02} {
+			b := header(unhex(options))
+			b[7], b[13], b[15] = byte(len(all)), flags, byte(2*len(all))
+			all = append(all, b)
+		}
+	}
+	for _, before := range append(all, nil) {
+		for _, b := range all {
+			var seg, want wire.Segment
+			if before != nil {
+				require.Equal(t, reason.DropNone, wire.Parse(before, &seg))
+			}
+			require.Equal(t, reason.DropNone, wire.Parse(b, &want))
+			require.Equal(t, reason.DropNone, wire.ParseNext(b, before, &seg))
+			require.Equal(t, want.Header, seg.Header)
+			require.True(t, want.Equal(&seg.Options), "%x after %x", b, before)
+		}
+		var seg wire.Segment
+		require.Equal(t, reason.DropShort, wire.ParseNext(nil, before, &seg))
+	}
+}

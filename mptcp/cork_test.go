@@ -1,0 +1,37 @@
+package mptcp_test
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gomptcp/gomptcp/internal/link"
+	"github.com/gomptcp/gomptcp/mptcp"
+)
+
+// A large message is there when the path has carried it. Only of one that follows
+// another with no question in between may a little be a millisecond late.
+func TestLargeMessagesAreNotHeldUp(t *testing.T) {
+	const size = 70_000 // a whole super-segment of these links and some more
+	inBubble(t, setup{links: []link.Config{delayed}}, func(p *pair) {
+		client, server := p.connect()
+		buf := make([]byte, size)
+		send := func(from, to *mptcp.Conn, n int) time.Duration {
+			began := time.Now()
+			got := goResult(func() (int, error) { return io.ReadFull(to, buf[:n]) })
+			_, err := from.Write(make([]byte, n))
+			require.NoError(p, err)
+			require.NoError(p, (<-got).err)
+			return time.Since(began)
+		}
+		for range 40 { // for the window
+			send(client, server, size)
+		}
+		send(server, client, 1)
+		const trip = 10 * time.Millisecond
+		require.Equal(p, trip, send(client, server, size), "after an answer")
+		require.LessOrEqual(p, send(client, server, size), trip+time.Millisecond, "of a stream")
+	})
+}
