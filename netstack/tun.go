@@ -30,13 +30,6 @@ type TUNConfig struct {
 	// of up to 64 KiB cross it both ways, and TCP checksums are left out,
 	// unless the link is shaped.
 	NoOffload bool
-
-	// NoThread has what the operating system does about a packet from the host
-	// be done while it is being sent. Otherwise, on Linux 5.12 or later, and
-	// with offload and CAP_SYS_ADMIN, a thread of the kernel does it. That lets
-	// two processors work on a transfer, but takes some 10 us more each way for
-	// a packet that comes alone.
-	NoThread bool
 }
 
 // TUN is a link to the operating system's network stack through a TUN device;

@@ -35,11 +35,6 @@ type tunDevice struct {
 	readErr error
 }
 
-// queueMost is how many bytes of packets, with what the kernel adds to each, may
-// wait for the device's thread: what a receiver's largest window lets be on its
-// way.
-const queueMost = 32 << 20
-
 // openDevice opens or creates a device and sets its MTU unless that is 0.
 func openDevice(cfg *TUNConfig) (device, opened, error) {
 	ifr, err := unix.NewIfreq(cfg.Name)
@@ -54,14 +49,6 @@ func openDevice(cfg *TUNConfig) (device, opened, error) {
 	if !cfg.NoOffload {
 		flags |= unix.IFF_VNET_HDR
 	}
-	var thread *threads
-	if !cfg.NoOffload && !cfg.NoThread {
-		if t, err := openThreads(); err == nil { // else the sender does the work
-			defer t.close()
-			thread = t
-			flags |= unix.IFF_NAPI
-		}
-	}
 	ifr.SetUint16(flags)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr); err != nil {
 		unix.Close(fd)
@@ -73,11 +60,6 @@ func openDevice(cfg *TUNConfig) (device, opened, error) {
 	if d.offload {
 		const offloads = unix.TUN_F_CSUM | unix.TUN_F_TSO4 | unix.TUN_F_TSO6 | unix.TUN_F_TSO_ECN
 		err = os.NewSyscallError("TUNSETOFFLOAD", unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, offloads))
-	}
-	if err == nil && thread != nil {
-		if err = thread.give(is.name); err == nil {
-			err = os.NewSyscallError("TUNSETSNDBUF", unix.IoctlSetPointerInt(fd, unix.TUNSETSNDBUF, queueMost))
-		}
 	}
 	if err == nil {
 		is.mtu, err = deviceMTU(is.name, cfg.MTU)
@@ -149,11 +131,10 @@ func (d *tunDevice) sendOne(pkt *stack.PacketBuffer) error {
 	return err
 }
 
-// writev is what RawConn calls, with mu held. It does not wait for room in the
-// device's queue: as on a card, what does not fit is lost.
+// writev is what RawConn calls, with mu held, until it returns true.
 func (d *tunDevice) writev(fd uintptr) bool {
 	_, d.err = unix.Writev(int(fd), d.views)
-	return true
+	return d.err != unix.EAGAIN
 }
 
 func (d *tunDevice) receive(dst []*stack.PacketBuffer) ([]*stack.PacketBuffer, error) {

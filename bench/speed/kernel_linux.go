@@ -24,16 +24,11 @@ const HasKernel = true
 func Kernel(turn time.Duration, round int) (map[string]float64, error) {
 	rates := make(map[string]float64)
 	measures := []func() error{
-		// gVisor's TCP is faster without a thread of the kernel's, ours with it.
+		func() error { return overTUN(rates, "gvisor", 1, false, openGVisor, turn) },
 		func() error {
-			return overTUN(rates, "gvisor", 1, false, netstack.TUNConfig{NoThread: true}, openGVisor, turn)
+			return overTUN(rates, "tcp", 1, false, opener(&mptcp.Config{Plain: true}), turn)
 		},
-		func() error {
-			return overTUN(rates, "tcp", 1, false, netstack.TUNConfig{}, opener(&mptcp.Config{Plain: true}), turn)
-		},
-		func() error {
-			return overTUN(rates, "mptcp2", 2, true, netstack.TUNConfig{}, opener(&mptcp.Config{}), turn)
-		},
+		func() error { return overTUN(rates, "mptcp2", 2, true, opener(&mptcp.Config{}), turn) },
 		func() error { return betweenKernels(rates, "veth mptcp2", turn) },
 	}
 	var all error
@@ -52,8 +47,8 @@ type opened struct {
 	close func() error
 }
 
-// overTUN measures one stack on n TUNs, which are as cfg says.
-func overTUN(rates map[string]float64, name string, n int, multipath bool, cfg netstack.TUNConfig, open func([]*netstack.TUN) (*opened, error), turn time.Duration) error {
+// overTUN measures one stack on n TUNs.
+func overTUN(rates map[string]float64, name string, n int, multipath bool, open func([]*netstack.TUN) (*opened, error), turn time.Duration) error {
 	ns, err := newNamespace()
 	if err != nil {
 		return err
@@ -62,10 +57,9 @@ func overTUN(rates map[string]float64, name string, n int, multipath bool, cfg n
 	var tuns []*netstack.TUN
 	for i := 1; i <= n; i++ {
 		dev := fmt.Sprintf("tun%d", i)
-		cfg.Name = dev
 		var tun *netstack.TUN
 		if err := ns.do(func() (err error) {
-			tun, err = netstack.OpenTUN(cfg)
+			tun, err = netstack.OpenTUN(netstack.TUNConfig{Name: dev})
 			return err
 		}); err != nil {
 			return err

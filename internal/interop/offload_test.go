@@ -3,39 +3,25 @@
 package interop
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/gomptcp/gomptcp/netstack"
 )
 
 // Over two TUNs with offload super-segments cross the border both ways, and
-// both directions arrive whole: whether a thread of the kernel takes them from a
-// TUN or who sends them has to.
+// both directions arrive whole.
 func TestSuperSegmentsToAndFromTheKernel(t *testing.T) {
-	for _, s := range []struct {
-		name     string
-		family   family
-		noThread bool
-	}{
-		{"ipv4", ipv4, false},
-		{"ipv6", ipv6, false},
-		{"ipv4 without thread", ipv4, true},
-	} {
-		t.Run(s.name, func(t *testing.T) {
+	for _, f := range []family{ipv4, ipv6} {
+		t.Run(f.String(), func(t *testing.T) {
 			isolated(t, time.Minute, func(t *testing.T) {
-				r := newRig(t, s.family, nil)
+				r := newRig(t, f, nil)
 				for i := 1; i <= 2; i++ {
-					r.addOffloadedLink(t, i, s.noThread)
+					r.addOffloadedLink(t, i)
 				}
 				r.announce(t)
 				server := kernelServe(t, kernelListen(t, true), true, bulk)
@@ -60,12 +46,11 @@ func TestSuperSegmentsToAndFromTheKernel(t *testing.T) {
 }
 
 // addOffloadedLink adds a link whose packets nobody shapes or records.
-func (r *rig) addOffloadedLink(t *testing.T, i int, noThread bool) {
+func (r *rig) addOffloadedLink(t *testing.T, i int) {
 	t.Helper()
 	name := fmt.Sprintf("tun%d", i)
-	tun, err := netstack.OpenTUN(netstack.TUNConfig{Name: name, NoThread: noThread})
+	tun, err := netstack.OpenTUN(netstack.TUNConfig{Name: name})
 	require.NoError(t, err)
-	require.Equal(t, !noThread, hasThread(t, name), "a thread of the kernel's for the device")
 	r.links = append(r.links, tun)
 	addressLink(t, r.family, i, name)
 	require.NoError(t, r.host.AddLink(netstack.LinkConfig{
@@ -73,15 +58,4 @@ func (r *rig) addOffloadedLink(t *testing.T, i int, noThread bool) {
 		Link:  tun,
 		Addrs: []netip.Prefix{netip.PrefixFrom(r.family.addr(i, ours), r.family.bits())},
 	}))
-}
-
-// hasThread reports whether a thread of the kernel's takes what is written to a
-// device.
-func hasThread(t *testing.T, device string) bool {
-	t.Helper()
-	sys := t.TempDir() // one of this namespace
-	require.NoError(t, unix.Mount("sysfs", sys, "sysfs", unix.MS_RDONLY, ""))
-	threaded, err := os.ReadFile(filepath.Join(sys, "class/net", device, "threaded"))
-	require.NoError(t, errors.Join(err, unix.Unmount(sys, 0)))
-	return strings.TrimSpace(string(threaded)) == "1"
 }
