@@ -64,6 +64,7 @@ type bbr struct {
 	pacing  float64 // bytes/s; 0 before the first RTT
 	state   bbrState
 	cruise  float64 // pacing gain of the state bbrCruise, and part of bbrDown's; 1 unless coupled
+	turn    bbrTurn // zero unless coupled
 
 	rounds  bbrRounds
 	model   bbrModel
@@ -76,6 +77,12 @@ type bbr struct {
 	drained bool // the last ACK left nothing in flight
 	restart bool // the data now acknowledged was sent after idleness
 	fast    bool // in fast recovery
+}
+
+// bbrTurn is what those that take turns at probing do to one of them.
+type bbrTurn struct {
+	taken bool // another one probes
+	late  int  // round trips to be waited longer, for others whose turn it is first
 }
 
 // bbrRounds counts round trips (Section 5.5.1).

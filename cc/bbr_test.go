@@ -223,3 +223,50 @@ func TestCoupledBBRKeepsProbing(t *testing.T) {
 	together(pipes, true, 5*time.Second, func(p *pipe) { least = min(least, p.c.State().PacingRate) })
 	near(t, 4*mss/.02, least, "four segments in 20 ms")
 }
+
+// Those that share a bottleneck take turns at probing, each gets one, and while one
+// probes the other cruises at next to nothing.
+func TestCoupledBBRTakesTurns(t *testing.T) {
+	g := group(t, "coupled-bbr")
+	pipes := []*pipe{newPipe(g.Add(cc.Params{MSS: mss}), 0), newPipe(g.Add(cc.Params{MSS: mss}), 0)}
+	together(pipes, true, 30*time.Second, func(*pipe) {})
+	probes, up, beside := map[*pipe]int{}, map[*pipe]bool{}, 0
+	together(pipes, true, 20*time.Second, func(p *pipe) {
+		now := p.c.State().PacingRate > 1.1*p.rate
+		if now && !up[p] {
+			probes[p]++
+		}
+		if up[p] = now; !now || p != pipes[0] {
+			return
+		}
+		require.False(t, up[pipes[1]], "both probe")
+		if beside++; beside > 5 {
+			require.Less(t, pipes[1].c.State().PacingRate, .1*p.rate)
+		}
+	})
+	require.InDelta(t, probes[pipes[0]], probes[pipes[1]], 1)
+	alone := newPipe(group(t, "bbr").Add(cc.Params{MSS: mss}), 0)
+	alone.run(30 * time.Second)
+	n, was := 0, false
+	for range 20 * time.Second / tick {
+		alone.step()
+		now := alone.c.State().PacingRate > 1.1*alone.rate
+		if now && !was {
+			n++
+		}
+		was = now
+	}
+	require.InEpsilon(t, n, probes[pipes[0]]+probes[pipes[1]], .35, "as often as one BBR")
+}
+
+// One that falls silent while it probes does not hold the others down.
+func TestCoupledBBRProbeFallsSilent(t *testing.T) {
+	g := group(t, "coupled-bbr")
+	pipes := []*pipe{newPipe(g.Add(cc.Params{MSS: mss}), 0), newPipe(g.Add(cc.Params{MSS: mss}), 0)}
+	together(pipes, true, 30*time.Second, func(*pipe) {})
+	for pipes[0].c.State().PacingRate < 1.1*pipes[0].rate {
+		together(pipes, true, tick, func(*pipe) {})
+	}
+	pipes[1].run(100 * time.Millisecond)
+	require.Greater(t, pipes[1].c.State().PacingRate, .4*pipes[1].rate)
+}

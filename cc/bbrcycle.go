@@ -128,7 +128,8 @@ func (b *bbr) advance(s *Sample) {
 func (b *bbr) timeToProbe(s *Sample) bool {
 	c := &b.cycle
 	reno := int(min(b.bdp(b.model.bw, 1), b.cwnd) / b.mss)
-	if s.Now <= c.at+c.wait && c.rounds < min(reno, bbrRenoRounds) {
+	late := time.Duration(b.turn.late)
+	if b.turn.taken || s.Now <= c.at+c.wait+late*b.rtt.min && c.rounds < min(reno, bbrRenoRounds)+b.turn.late {
 		return false
 	}
 	b.startRefill()

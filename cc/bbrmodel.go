@@ -117,8 +117,18 @@ func (b *bbr) adaptLower() {
 	if math.IsInf(m.inflightShort, 1) {
 		m.inflightShort = max(b.cwnd, b.prior)
 	}
-	m.bwShort = max(m.bwLatest, bbrBeta*m.bwShort)
-	m.inflightShort = max(m.deliveredInFlight, bbrBeta*m.inflightShort)
+	m.bwShort = max(b.ofAll(m.bwLatest, m.bwShort), bbrBeta*m.bwShort)
+	m.inflightShort = max(b.ofAll(m.deliveredInFlight, m.inflightShort), bbrBeta*m.inflightShort)
+}
+
+// ofAll returns what of a bound was delivered. One that cruises at a part of its
+// bandwidth, being coupled, sent no more than that part: what it did not send is
+// not lost.
+func (b *bbr) ofAll(delivered, bound float64) float64 {
+	if b.cruise <= 0 || b.cruise >= 1 || b.state != bbrDown && b.state != bbrCruise {
+		return delivered
+	}
+	return min(delivered/b.cruise, bound)
 }
 
 func (b *bbr) resetShortTerm() {

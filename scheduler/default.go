@@ -120,9 +120,9 @@ func (v *View) introduce(set uint64) Decision {
 	return wait(ReasonNoNeed)
 }
 
-// repair repeats, on the fastest subflow with room, the first range that is not
-// acknowledged when it has been that for longer than a round trip there and only
-// slower ones carry it, that are late: sooner or later it would hold up the window.
+// repair repeats, on the fastest subflow with room that does not carry it, the first
+// range that is not acknowledged when it has been that for longer than a round trip
+// there and those that carry it are late: sooner or later it would hold up the window.
 // So would what else those carry, which may follow at once.
 func (o *inOrder) repair(v *View, set uint64) Decision {
 	if v.Acked != o.head {
@@ -133,7 +133,12 @@ func (o *inOrder) repair(v *View, set uint64) Decision {
 	if v.SendWindow > v.Unacked || v.Acked >= v.Sent || v.Holders == nil {
 		return wait(ReasonNoNeed)
 	}
-	best := v.Fastest(v.Free(set))
+	holders, run := v.Holders(v.Acked)
+	free := v.Free(set)
+	if v.Now != o.since {
+		free &^= holders
+	}
+	best := v.Fastest(free)
 	switch {
 	case best < 0:
 		return wait(ReasonNoNeed)
@@ -142,8 +147,7 @@ func (o *inOrder) repair(v *View, set uint64) Decision {
 	case v.Now-o.since < v.Subflows[best].rtt():
 		return wait(ReasonNoNeed)
 	}
-	holders, run := v.Holders(v.Acked)
-	if holders == 0 || holders>>best&1 != 0 || v.late(holders, &v.Subflows[best], false) > v.Now {
+	if holders == 0 || v.late(holders, &v.Subflows[best], false) > v.Now {
 		o.mended = 0
 		return wait(ReasonNoNeed)
 	}

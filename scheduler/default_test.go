@@ -255,6 +255,28 @@ func TestDefaultRepairsTheHead(t *testing.T) {
 	require.False(t, s.Pick(v).Again, "there is time")
 }
 
+// The fastest subflow holds up the window itself, though it has room: one that
+// does not carry the hole fills it.
+func TestDefaultRepairsTheHeadOfTheFastest(t *testing.T) {
+	v := wide(pipe(0, 20, 20, 10, mss), pipe(1, 100, 40, 30, mss))
+	v.Sent, v.Unacked, v.SendWindow = 150*mss, 150*mss, 100*mss
+	v.Subflows[0].Recovering, v.Subflows[0].OldestSend = true, v.Now
+	v.Holders = func(off int64) (uint64, int64) {
+		if off < 3*mss {
+			return 0b01, 3*mss - off
+		}
+		return 0b10, v.Sent - off
+	}
+	s := newScheduler(t, "default")
+	require.False(t, s.Pick(v).Again)
+	v.Now += 99 * ms
+	require.False(t, s.Pick(v).Again, "less than a round trip of the other")
+	v.Now += ms
+	require.Equal(t, scheduler.Decision{
+		Send: 0b10, Again: true, Bytes: 3 * mss, Reason: scheduler.ReasonOvertake,
+	}, s.Pick(v))
+}
+
 // What else those carry that hold up the window follows at once, but not what
 // others do, and not on a subflow that delivers less than another.
 func TestDefaultRepairsWhatIsBehind(t *testing.T) {

@@ -168,36 +168,45 @@ func (c *Conn) shrink(b *buffer, needed int) {
 type round struct {
 	start mono.Time
 	read  uint64 // offset read up to then
-	last  int    // bytes read in the round before
+	got   uint64 // bytes received up to then, in order or not
+	last  int    // bytes received in the round before
 }
 
 // tuneReceive grows the receive buffer to twice what the user reads in the
 // longest round trip, which is twice the sum of the subflows' rates times the
 // largest RTT: one half is in flight while the other is being recovered. While
-// the peer speeds up it grows to four times, to stay ahead of slow start. Bytes
-// beyond a hole do not count: nobody has read them.
+// the peer speeds up it grows to four times, to stay ahead of slow start, and with
+// several subflows to eight, for those on shorter round trips double more than once
+// in the longest. Bytes beyond a hole do not count, nobody has read them; when it is
+// filled they are read all at once, and count no more than came in that round trip.
 func (c *Conn) tuneReceive(now mono.Time) {
 	b, r := &c.rcv.buffer, &c.rcv.round
 	if b.limit >= b.ceiling {
 		return
 	}
 	read := c.rcv.q.Next() - uint64(c.rcv.q.Readable())
+	got := read + uint64(c.rcv.q.Buffered())
 	if !r.start.Set() {
-		*r = round{start: now, read: read}
+		*r = round{start: now, read: read, got: got}
 		return
 	}
 	elapsed, rtt := now.Sub(r.start), c.receiveRTT()
 	if elapsed < rtt {
 		return
 	}
-	n := int(float64(read-r.read) * float64(rtt) / float64(elapsed))
+	scale := float64(rtt) / float64(elapsed)
+	came := int(float64(got-r.got) * scale)
+	n := min(int(float64(read-r.read)*scale), came)
 	want := 2 * n
-	if n > r.last+r.last/4 {
+	if came > r.last+r.last/4 {
 		want = 4 * n
+		if len(c.flows) > 1 {
+			want = 8 * n
+		}
 	}
 	c.grow(b, want)
 	c.watchIdle(now)
-	*r = round{start: now, read: read, last: n}
+	*r = round{start: now, read: read, got: got, last: came}
 	for _, f := range c.flows {
 		f.echoRTT = 0
 	}

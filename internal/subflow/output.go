@@ -240,6 +240,7 @@ func (s *Subflow) resend(now mono.Time, seg *wire.Segment, i int) (Range, bool) 
 	s.count.trouble().segsRetransmitted++
 	s.count.trouble().bytesRetransmitted += uint64(n)
 	s.snd.lastAt = now
+	s.deferRexmit(now)
 	s.putData(now, seg, r)
 	return Range{Off: uint64(r.lo - 1), Len: n, Retransmit: true}, true
 }

@@ -213,6 +213,26 @@ func TestRACKTimeout(t *testing.T) {
 	require.Zero(t, h.s.Deadline())
 }
 
+// RFC 6675, Section 6: what is sent again in fast recovery starts the timer anew,
+// which runs from its sending, not from that of what was lost.
+func TestRetransmissionDefersTimeout(t *testing.T) {
+	h := newRACK(t)
+	h.fill(10)
+	h.wait(40)
+	h.in(sackAck(0, [2]int{2, 6}))
+	h.want("first", full(0))
+	require.Equal(t, h.now.Add(h.s.RTO()), h.s.Deadline())
+	h.wait(30)
+	h.in(sackAck(0, [2]int{2, 8}))
+	h.want("second", full(1))
+	h.in(sackAck(0, [2]int{2, 10}))
+	require.Equal(t, h.now.Add(h.s.RTO()), h.s.Deadline())
+	h.advance(h.s.RTO() - time.Millisecond)
+	require.Zero(t, h.s.Stats().Timeouts)
+	h.advance(time.Millisecond)
+	require.EqualValues(t, 1, h.s.Stats().Timeouts, "it is not put off by SACKs alone")
+}
+
 // RFC 2018, Section 8, without waiting for a second timeout: the ACK of what
 // was missing shows that the rest was thrown away. That is not believed before
 // the first, for an old ACK whose blocks cover SND.UNA looks the same.

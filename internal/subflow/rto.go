@@ -35,6 +35,19 @@ func (s *Subflow) retimeRexmit(a *ack) {
 	}
 }
 
+// deferRexmit restarts the timer when something is sent again in fast recovery. The
+// first retransmission is answered after a whole round trip, at the end of a queue
+// that has just overflowed: in slow start that is longer than SRTT has learnt of,
+// and no ACK moves SND.UNA before.
+//
+// RFC 6675, Section 6: "a more careful variant that re-arms the RTO timer on each
+// retransmission that is sent during recovery MAY be used."
+func (s *Subflow) deferRexmit(now mono.Time) {
+	if s.rec.phase == phaseFast {
+		s.timers.Set(timerRexmit, now.Add(s.rtt.timeout()))
+	}
+}
+
 // onRexmit acts on the expiry of the retransmission timer.
 //
 // RFC 6298, Section 5.4: "Retransmit the earliest segment that has not been
