@@ -9,7 +9,7 @@ package cc
 //
 // Until the first verdict subflows are treated as alone. Measured over 5 seeds
 // (experiment "cc"): in one queue with a TCP, two subflows that are alone take 2.8
-// (2.5 to 3.2) times its rate and coupled ones 1.0 (0.9 to 1.1); on two links of
+// (2.6 to 3.1) times its rate and coupled ones 1.0 (0.9 to 1.1); on two links of
 // their own with 0.1 % loss they reach 0.23 (0.21 to 0.25) of the sum, and coupled
 // ones 0.12 (0.11 to 0.14). Half the rate on separate links, which are why there
 // are several subflows, weighs more than 21 s of a larger share.

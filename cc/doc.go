@@ -56,7 +56,7 @@
 // The same beside one Reno, and what one TCP of that kind takes beside it (rows "one
 // beside Reno NAME"): of a queue that drops, BBR takes more than a Reno, whose losses
 // it hardly answers, and Vegas less, which avoids queues. The one of wvegas is Vegas
-// with ten segments queued, which yields still more, as what looks for an empty queue does beside Reno.
+// with ten segments queued, and Drain.
 //
 //	             two subflows          one
 //	bbr          5.19 (4.70 to 5.68)   1.84 (1.31 to 2.36)
