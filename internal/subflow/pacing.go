@@ -55,7 +55,7 @@ func (s *Subflow) paced(now mono.Time) int {
 	case s.pace.begins(now):
 		return s.burst(rate)
 	case s.pace.left > 0:
-		return max(s.pace.left, s.snd.mss)
+		return s.pace.left
 	}
 	return 0
 }
@@ -80,7 +80,10 @@ func (s *Subflow) pacedOut(now mono.Time, n int) {
 		}
 	}
 	p.next = p.next.Add(s.gap(n, rate))
-	if p.left -= n; p.left <= 0 {
+	// Who was told that there is no room for a segment is not asked again before
+	// something happens.
+	if p.left -= n; p.left < s.snd.mss {
+		p.left = 0
 		s.timers.Set(timerPacing, max(p.next, now+1))
 	}
 }

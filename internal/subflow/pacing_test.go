@@ -28,6 +28,21 @@ func TestPacingByTheController(t *testing.T) {
 	require.Equal(t, 2*mss, h.drain())
 }
 
+// A millisecond at 2500 segments a second has room for two and a half. Who is told,
+// with two of them pushed, that there is none for a third has to hear when the next
+// may go out.
+func TestPacingLeavesNoPartOfASegment(t *testing.T) {
+	h := newEstablished(t)
+	h.ctl.pace, h.ctl.cwnd = 2500*mss, 1000*mss
+	for range 3 {
+		require.Equal(t, 2*mss, h.s.Room(h.now, 100*mss))
+		h.push(2 * mss)
+		require.Zero(t, h.s.Room(h.now, 98*mss))
+		require.Equal(t, 2*mss, h.drain())
+		require.Equal(t, 800*time.Microsecond, h.advanceToDeadline())
+	}
+}
+
 // A timer that is late loses nothing, and idleness earns nothing.
 func TestPacingKeepsItsRate(t *testing.T) {
 	h := newEstablished(t)
