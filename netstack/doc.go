@@ -1,6 +1,8 @@
 // Package netstack puts the MPTCP stack of package mptcp on top of gVisor's
 // network stack, which supplies IPv4 and IPv6, ICMP, routes and links. gVisor
-// is used as it is: the stack is registered with it in the place of TCP.
+// is used as it is: the stack is registered with it in the place of TCP. Between
+// links of this package's making whole TCP packets pass its IP layer by, unless
+// Host.GVisor was called.
 //
 // A Host is a computer of its own inside the process. It gets addresses by
 // links, and every link whose address can reach the peer is a path:
