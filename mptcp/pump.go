@@ -118,7 +118,7 @@ func (c *Conn) pump() {
 			return
 		}
 		now := c.stack.now()
-		busy = c.drain(now)
+		c.drain(now)
 		if c.core.Deadline().Reached(now) {
 			c.core.HandleTimeout(now)
 		}
@@ -127,12 +127,14 @@ func (c *Conn) pump() {
 		if b.n > 0 {
 			c.used = now
 		}
-		busy = c.step(now) || busy || b.n > 0
+		// The core has nothing to send now unless the batch was full or the host
+		// answered an event.
+		busy = c.step(now) || b.n == batchSize
 		c.trace.sent(b)
 		c.trace.metrics(now)
 		b.flush(c.stack.network)
 		c.wake()
-		if !busy {
+		if busy = busy || c.inbox.any.Load(); !busy {
 			c.trim(now)
 			c.arm(now)
 		}
@@ -177,16 +179,14 @@ func (c *Conn) trimSides() {
 	}
 }
 
-// drain gives the core what is in the inbox. It reports whether there was
-// anything.
-func (c *Conn) drain(now mono.Time) bool {
+// drain gives the core what is in the inbox.
+func (c *Conn) drain(now mono.Time) {
 	it, alarm := c.inbox.fetch()
 	if alarm {
 		// The timer may not have fired, if pump asked for another look; it
 		// is set again then, which is harmless.
 		c.armed = 0
 	}
-	busy := alarm || it != nil
 	if it != nil {
 		c.used = now
 	}
@@ -198,7 +198,6 @@ func (c *Conn) drain(now mono.Time) bool {
 		it.recycle()
 		it = next
 	}
-	return busy
 }
 
 // step has the host interpret the core's events. It reports whether there were

@@ -72,6 +72,11 @@ func (o *inOrder) Pick(v *View) Decision {
 	if done {
 		return d
 	}
+	if v.Acked == v.Sent {
+		if d = o.message(v, set); d.Send != 0 {
+			return d
+		}
+	}
 	if d = o.repair(v, set); d.Send != 0 {
 		return d
 	}
@@ -91,6 +96,36 @@ func (o *inOrder) Pick(v *View) Decision {
 		queues[i].burst += given
 	}
 	return d
+}
+
+// message decides about a segment at most while nothing is on its way. It is late
+// when its ACK is.
+func (o *inOrder) message(v *View, set uint64) Decision {
+	best := v.nearest(set)
+	s := &v.Subflows[best]
+	if v.Unsent > int64(s.segment()) || v.Run < v.Unsent || int64(s.Room) < v.Unsent || s.InFlight > 0 {
+		return wait(ReasonNoNeed)
+	}
+	d := v.leastRTT(1<<best, "")
+	d.Until = v.Now + s.rtt() + hostDelay
+	q := &o.queues.Sync(v)[best]
+	q.bytes, q.burst, q.at = float64(v.Unsent), float64(v.Unsent), v.Now
+	return d
+}
+
+// nearest returns the subflow of set with the least RTT, or the first one whose RTT
+// differs by no more than it varies, and than hosts make it vary: a message and its
+// answer had better take the same, which spares ACKs.
+func (v *View) nearest(set uint64) int {
+	best := v.Fastest(set)
+	most := v.Subflows[best].rtt() + leastLead
+	for ; set != 0; set &= set - 1 {
+		i := bits.TrailingZeros64(set)
+		if s := &v.Subflows[i]; s.rtt() <= most && s.rtt()-2*s.RTTVar <= v.Subflows[best].rtt() {
+			return i
+		}
+	}
+	return best
 }
 
 // halt remembers which subflows the window keeps from sending because of what

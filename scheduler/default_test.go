@@ -230,6 +230,33 @@ func TestDefaultWaitsForTheLate(t *testing.T) {
 	require.Equal(t, uint64(0b01), s.Pick(v).Send)
 }
 
+// A segment that is all there is takes the fastest subflow, and nothing of it need be
+// repeated before its ACK is late. Of paths whose RTTs differ by less than they vary,
+// and a millisecond at most, it is the first one, which is the same for both ends.
+func TestDefaultSendsAMessage(t *testing.T) {
+	near, far := pipe(0, 50, 10, 0, mss), pipe(1, 20, 10, 0, mss)
+	pick := func(v *scheduler.View) scheduler.Decision {
+		v.Unacked, v.Unsent, v.Run = 0, mss, mss
+		return newScheduler(t, "default").Pick(v)
+	}
+	v := wide(near, far)
+	require.Equal(t, scheduler.Decision{
+		Send: 0b10, Until: v.Now + (20+5)*ms, Reason: scheduler.ReasonMinRTT,
+	}, pick(v))
+	v.Subflows[0].SRTT, v.Subflows[0].RTTVar = 20*ms+900*time.Microsecond, 500*time.Microsecond
+	require.Equal(t, uint64(0b01), pick(v).Send)
+	v.Subflows[0].RTTVar = 400 * time.Microsecond
+	require.Equal(t, uint64(0b10), pick(v).Send, "not by chance")
+	v.Subflows[0].SRTT, v.Subflows[0].RTTVar = 20*ms+1100*time.Microsecond, 5*ms
+	require.Equal(t, uint64(0b10), pick(v).Send, "more than a millisecond")
+
+	// Where more is on the way, or will not fit, it is not that simple.
+	v.Sent = mss
+	require.Zero(t, pick(v).Until)
+	v.Sent, v.Subflows[1].Room = 0, mss/2
+	require.Zero(t, pick(v).Until)
+}
+
 // A hole that the window will close on is filled before it does.
 func TestDefaultRepairsTheHead(t *testing.T) {
 	v := wide(pipe(0, 20, 20, 10, mss), pipe(1, 100, 40, 40, mss))

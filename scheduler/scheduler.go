@@ -98,8 +98,11 @@ type Decision struct {
 	// grow back as in congestion avoidance, or in slow start if they were in it.
 	Penalise uint64
 
-	Wait   bool          // nothing now: ask again at the next event or at Until
-	Until  time.Duration // with Wait: when to ask again at the latest; 0 = at the next event
+	Wait bool // nothing now: ask again at the next event or at Until
+	// Until is, with Wait, when to ask again at the latest; 0 = at the next
+	// event. With bytes that were never sent it may say that nothing will have to be
+	// repeated before, which spares the question (Spare) that would follow at once.
+	Until  time.Duration
 	Reason Reason
 }
 

@@ -19,9 +19,16 @@ type streaming struct {
 }
 
 func newStreaming(t *testing.T, delay time.Duration) *streaming {
+	return newStreamingOn(t, delay, 1480, 60_000)
+}
+
+// newStreamingOn is newStreaming with another MTU, without IP header, and largest
+// super-segment.
+func newStreamingOn(t *testing.T, delay time.Duration, mtu, super int) *streaming {
 	s := &streaming{lab: newLab(t, 1, 1)}
 	for _, e := range []*end{s.a, s.b} {
-		e.cfg.Path = func(_, _ netip.Addr) (int, int) { return 1480, 60_000 }
+		e.cfg.Path = func(_, _ netip.Addr) (int, int) { return mtu, super }
+		e.cfg.WriteBuffer, e.cfg.ReadBuffer = 1<<20, 1<<20
 	}
 	s.paths[0].delay = delay
 	s.paths[0].box = func(from *end, seg *wire.Segment) bool {
@@ -35,7 +42,7 @@ func newStreaming(t *testing.T, delay time.Duration) *streaming {
 	s.transfer(s.a, s.b, 4<<20, time.Minute, nil)
 	s.idle(50 * time.Millisecond) // less than lets the window shrink
 	mss := s.a.conn.flows[0].tcp.MSS()
-	require.Equal(t, 60_000/mss*mss, s.whole)
+	require.Equal(t, max(super/mss, 1)*mss, s.whole)
 	s.sizes = nil
 	return s
 }
@@ -43,14 +50,20 @@ func newStreaming(t *testing.T, delay time.Duration) *streaming {
 // writeCorked writes n bytes of which more are to follow.
 func (s *streaming) writeCorked(n int) {
 	s.t.Helper()
+	s.write(n)
+	s.a.conn.Cork(s.now)
+	s.a.pump()
+}
+
+// write writes n bytes, and sends nothing yet.
+func (s *streaming) write(n int) {
+	s.t.Helper()
 	p := make([]byte, n)
 	for i := range p {
 		p[i] = oracle(s.a.salt, s.a.wrote+i)
 	}
 	require.Equal(s.t, n, s.a.conn.Write(s.now, p))
 	s.a.wrote += n
-	s.a.conn.Cork(s.now)
-	s.a.pump()
 }
 
 // wantSizes checks what was sent since the last look.
@@ -71,6 +84,16 @@ func TestLittleWaitsForTheNextWrite(t *testing.T) {
 	s.wantSizes("another", s.whole)
 	s.writeCorked(s.whole / 2)
 	s.wantSizes("much does not wait", s.whole/2)
+}
+
+// Packets of 64 KiB are as good as super-segments of them; small ones leave at once.
+func TestLittleWaitsForLargePackets(t *testing.T) {
+	s := newStreamingOn(t, 10*time.Millisecond, 65_000, 0)
+	s.writeCorked(s.whole + few)
+	s.wantSizes("a whole one", s.whole)
+	s = newStreamingOn(t, 10*time.Millisecond, 1480, 0)
+	s.writeCorked(s.whole + few)
+	s.wantSizes("what there is", s.whole, few)
 }
 
 func TestLittleWaitsAMillisecond(t *testing.T) {

@@ -13,10 +13,15 @@ import (
 // enough to let a policy interleave paths.
 const mappingSegments = 16
 
+// decisionSegments is how many super-segments one decision gives at most. Each has a
+// mapping of its own.
+const decisionSegments = 4
+
 // look is how the scheduler saw the connection last.
 type look struct {
 	view      scheduler.View // reused by every pick
 	viewFlows []*flow        // the flow behind each entry of view, which is up to date with flow.shown
+	calm      mono.Time      // as the last decision about new bytes said, nothing is to be repeated before; 0 = it did not say
 
 	// Where both begin.
 	firstSubflow [1]scheduler.Subflow
@@ -40,7 +45,7 @@ func (c *Conn) schedule(now mono.Time) bool {
 		}
 		c.snd.full = c.full()
 	} else if c.spare() {
-		if c.assign(now, scheduler.Spare, c.snd.una, c.snd.nxt) {
+		if !c.isCalm(now) && c.assign(now, scheduler.Spare, c.snd.una, c.snd.nxt) {
 			return true
 		}
 		for _, f := range c.viewFlows {
@@ -77,9 +82,10 @@ func (c *Conn) full() bool {
 	return len(c.viewFlows) > 0
 }
 
-// spare reports whether the scheduler is asked about repeating bytes.
+// spare reports whether the scheduler is asked about repeating bytes: not while new
+// ones are about to come.
 func (c *Conn) spare() bool {
-	if c.mode != modeMPTCP || c.snd.una >= c.snd.nxt {
+	if c.mode != modeMPTCP || c.snd.una >= c.snd.nxt || c.snd.isCorked() {
 		return false
 	}
 	n := 0
@@ -91,12 +97,25 @@ func (c *Conn) spare() bool {
 	return n > 1
 }
 
+// isCalm reports whether the scheduler has just said, about new bytes, for how long
+// nothing is to be repeated, and sees to it that it is asked again then.
+func (c *Conn) isCalm(now mono.Time) bool {
+	if c.look == nil || c.view.Ask != scheduler.Fresh || c.view.Now != now.Duration() || c.calm <= now {
+		return false
+	}
+	c.timers.Set(timerSchedule, c.calm)
+	return true
+}
+
 // assign asks the scheduler about [lo, hi) and obeys.
 func (c *Conn) assign(now mono.Time, ask scheduler.Ask, lo, hi uint64) bool {
 	if !c.fillView(now, ask, lo, hi) {
 		return false
 	}
 	d := c.pick()
+	if c.calm = 0; d.Send != 0 {
+		c.calm = mono.Time(d.Until)
+	}
 	c.penalise(d.Penalise)
 	if c.obey(now, d, lo, hi) {
 		return true
@@ -215,6 +234,9 @@ func (c *Conn) obey(now mono.Time, d scheduler.Decision, lo, hi uint64) bool {
 		}
 		repeat := again || ask == scheduler.Lost
 		given := c.give(now, f, lo, m, room, repeat)
+		if !repeat {
+			given = c.giveMore(now, f, lo, m, room, given)
+		}
 		if c.placed != nil && given > 0 {
 			c.placed(now, Placement{ID: f.id, Offset: lo, Len: given, Again: repeat, Reason: d.Reason})
 		}
@@ -247,6 +269,21 @@ func (c *Conn) sent(skip int64) (lo, hi uint64) {
 		lo = max(lo, r.Hi)
 	}
 	return lo, hi
+}
+
+// giveMore goes on with a range of which given bytes are bound already, in full
+// segments, as far as one decision goes.
+func (c *Conn) giveMore(now mono.Time, f *flow, lo uint64, n, room, given int) int {
+	mss, whole := f.tcp.MSS(), f.tcp.Largest()
+	most := mappingSegments * mss
+	if whole > mss {
+		most = decisionSegments * whole
+	}
+	most = min(n, room, most)
+	for most-given >= whole {
+		given += c.give(now, f, lo+uint64(given), most-given, most-given, false)
+	}
+	return given
 }
 
 // give binds up to n bytes at lo to one flow and returns how many.

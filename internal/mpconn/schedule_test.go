@@ -262,3 +262,50 @@ func TestSpareIsAskedAgainInTime(t *testing.T) {
 	require.GreaterOrEqual(t, len(asked), 3)
 	require.Equal(t, 3*time.Millisecond, asked[1]-asked[0])
 }
+
+// A policy that says for how long nothing need be repeated is not asked before,
+// unless something happens, and then.
+func TestSpareIsNotAskedBefore(t *testing.T) {
+	var asked []time.Duration
+	l := scheduled(t, 1, func(v *scheduler.View) scheduler.Decision {
+		if v.Ask == scheduler.Spare {
+			asked = append(asked, v.Now)
+			return scheduler.Decision{Wait: true}
+		}
+		d := scheduler.LeastRTT(v)
+		d.Until = v.Now + 3*time.Millisecond
+		return d
+	})
+	begin := l.now.Duration()
+	l.a.conn.Write(l.now, make([]byte, 1000))
+	l.a.pump()
+	l.idle(9 * time.Millisecond) // no ACK can have come
+	require.Equal(t, []time.Duration{begin + 3*time.Millisecond}, asked)
+}
+
+// One decision serves for several super-segments, each with a mapping of its own, if it
+// grants as much.
+func TestDecisionForSuperSegments(t *testing.T) {
+	s := newStreamingOn(t, 10*time.Millisecond, 1480, 30_000)
+	grant, decisions := 0, 0
+	s.a.conn.SetScheduler(func() scheduler.Scheduler {
+		return scheduler.Func(func(v *scheduler.View) scheduler.Decision {
+			d := scheduler.LeastRTT(v)
+			d.Bytes = grant
+			decisions++
+			return d
+		})
+	})
+	for _, tt := range []struct{ grant, decisions int }{
+		{0, 2}, // four and one
+		{2 * s.whole, 3},
+		{s.whole, 5},
+	} {
+		grant, decisions = tt.grant, 0
+		s.write(5 * s.whole)
+		s.a.pump()
+		s.wantSizes("full ones", s.whole, s.whole, s.whole, s.whole, s.whole)
+		require.Equal(t, tt.decisions, decisions, "grant %d", tt.grant)
+		s.idle(50 * time.Millisecond)
+	}
+}

@@ -29,7 +29,7 @@ const corkFor = time.Millisecond
 // Cork says, right after a Write, that another is to be expected at once. What
 // is little beside a super-segment waits for it then, until all that was sent is
 // acknowledged, but for 1 ms at most: small packets cost as much work as large
-// ones, on both sides. It changes nothing on paths without super-segments.
+// ones, on both sides. It changes nothing on paths whose segments are small.
 func (c *Conn) Cork(now mono.Time) { c.snd.corked = now.Add(corkFor) }
 
 // WriteRoom returns how many bytes Write would take now.
@@ -52,9 +52,14 @@ func (s *sendSide) moreFollows(hi uint64) bool {
 	return hi == s.edge && hi < end || hi == end && s.cut && !s.closed
 }
 
-// little is the share of a super-segment below which bytes wait for another
-// Write that is expected.
-const little = 1. / 4
+const (
+	// little is the share of a segment below which bytes wait for another Write that
+	// is expected,
+	little = 1. / 4
+	// leastWhole is the bytes that a segment holds at least where they do: with
+	// super-segments, or packets as large.
+	leastWhole = 16 << 10
+)
 
 // worth returns how many of n bytes never sent, that end at hi, should go out
 // on a flow now. What fills no segment waits if more follows and an ACK is on its
@@ -70,13 +75,16 @@ func (s *sendSide) worth(n int, hi uint64, tcp *subflow.Subflow) int {
 	if s.moreFollows(hi) {
 		return n - n%tcp.MSS()
 	}
-	if whole := tcp.Largest(); s.corked.Set() && !s.closed && hi == s.q.End() && whole > tcp.MSS() {
+	if whole := tcp.Largest(); s.isCorked() && hi == s.q.End() && whole >= leastWhole {
 		if rest := n % whole; float64(rest) < little*float64(whole) {
 			return n - rest
 		}
 	}
 	return n
 }
+
+// isCorked reports whether another Write is expected at once.
+func (s *sendSide) isCorked() bool { return s.corked.Set() && !s.closed }
 
 // Unsent returns the bytes written and never sent.
 func (c *Conn) Unsent() int { return int(c.snd.q.End() - c.snd.nxt + c.snd.holes.Size()) }

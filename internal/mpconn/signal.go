@@ -56,6 +56,9 @@ func (f *flow) signaled(now mono.Time) bool {
 
 // pollEcho sends an ADD_ADDR back on the subflow on which it came.
 func (c *Conn) pollEcho(now mono.Time, seg *wire.Segment) bool {
+	if len(c.addrs.echoes) == 0 {
+		return false
+	}
 	c.addrs.echoes = slices.DeleteFunc(c.addrs.echoes, func(e echo) bool { return e.on.phase != phaseUp })
 	for i, e := range c.addrs.echoes {
 		if c.forceSignal(now, e.on, seg, 24) {

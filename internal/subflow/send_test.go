@@ -78,6 +78,28 @@ func TestRoom(t *testing.T) {
 	require.Equal(t, peerWindow-3*mss, h.s.Room(h.now, 1<<30)/mss*mss, "the peer's window")
 }
 
+// Whether something waits that other subflows may send as well makes this one look for
+// something to send only if it was held back, or repairs a loss.
+func TestWhatWaitsAlone(t *testing.T) {
+	h := newCounting(t)
+	h.wantIdle("nothing")
+	for range 2 {
+		h.s.Room(h.now, 10*mss)
+		require.True(t, h.s.Still())
+		h.s.Room(h.now, 0)
+		require.True(t, h.s.Still())
+	}
+	h.fill(10)
+	h.s.Room(h.now, 10*mss)
+	h.in(sackAck(0, [2]int{1, 4}, [2]int{5, 7}, [2]int{8, 9})) // 0 is lost
+	h.want("lost", full(0))
+	h.want("4: lost", full(4))
+	h.wantIdle("7: a hole, but something new waits")
+	h.s.Room(h.now, 0)
+	require.False(t, h.s.Still())
+	h.want("7: a hole", full(7))
+}
+
 // RFC 9293, Section 3.7.4.
 func TestNagle(t *testing.T) {
 	h := newEstablished(t, func(c *subflow.Config) { c.Nagle = true })

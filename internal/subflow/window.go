@@ -91,7 +91,8 @@ func (s *Subflow) Room(now mono.Time, waiting int) int {
 		return 0
 	}
 	waiting = max(waiting, 0)
-	if s.snd.refused || (waiting > 0) != (s.snd.waiting > 0) {
+	// What may be lost goes out again while nothing new waits.
+	if s.snd.refused || s.rec.phase == phaseFast && (waiting > 0) != (s.snd.waiting > 0) {
 		s.stir()
 	}
 	s.snd.waiting = waiting
