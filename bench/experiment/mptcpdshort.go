@@ -22,14 +22,17 @@ func init() {
 var shortLoads = []float64{.3, .6}
 
 func planMPTCPDShort(o Options) Plan {
+	// A second has some thousand flows, of which a p99 is ten.
+	arrivals := Pick[time.Duration](o, 100, 4000) * time.Millisecond
 	p := Plan{Params: map[string]any{
-		"links": 4, "link Mb/s": 1000, "flows KB": []int{10, 300}, "loads": shortLoads, "subflows": 8,
+		"arrivals s": arrivals.Seconds(),
+		"links":      4, "link Mb/s": 1000, "flows KB": []int{10, 300}, "loads": shortLoads, "subflows": 8,
 		"power proxy": "subflow-seconds: what the paper holds subflows to cost beyond the bytes; packets are listed beside it",
 	}}
 	for _, load := range shortLoads {
 		for _, known := range []string{"", "path"} {
 			p.Cases = append(p.Cases, Case{shortCase(load, known), func(u *Unit) error {
-				return runShort(u, load, known, Pick[time.Duration](o, 100, 1000)*time.Millisecond)
+				return runShort(u, load, known, arrivals)
 			}})
 		}
 	}
