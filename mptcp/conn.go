@@ -42,6 +42,7 @@ type Conn struct {
 	joins     map[int]chan error // results that AddSubflow waits for, by subflow
 	err       error              // why the connection is over; nil if it is not, or was closed in order
 	fellBack  mono.Time          // when the connection became plain TCP; 0 = it did not
+	wroteAt   mono.Time          // when the last large Write returned; belongs to the Write that has its turn
 	keepAlive *keepAlive         // nil = as it began
 	proven    bool               // joins were allowed at some time
 	sized     bool               // the application declared the flow's size
@@ -96,6 +97,9 @@ const (
 	// largeWrite is how many bytes a Write must have to be one of a stream of
 	// them: a super-segment.
 	largeWrite = 64 << 10
+	// soon is how long after a large Write the next one begins at most, if there is
+	// to be still another as soon: that is what programs do that have much to send.
+	soon = 100 * time.Microsecond
 )
 
 // LocalAddr returns the local address of the first subflow, a *net.TCPAddr.
@@ -129,12 +133,13 @@ func (c *Conn) writeTurn(p []byte) (int, error) {
 			c.leave()
 			return total, err
 		}
-		n := c.core.Write(c.stack.now(), p[:min(len(p), writeChunk)])
+		now := c.stack.now()
+		n := c.core.Write(now, p[:min(len(p), writeChunk)])
 		c.asked = true
 		total += n
 		p = p[n:]
-		if n > 0 && (len(p) > 0 || large && c.streams) {
-			c.core.Cork(c.stack.now())
+		if n > 0 && (len(p) > 0 || large && c.streams && now.Sub(c.wroteAt) < soon) {
+			c.core.Cork(now)
 		}
 		if len(p) == 0 {
 			c.streams = large
@@ -148,6 +153,9 @@ func (c *Conn) writeTurn(p []byte) (int, error) {
 		c.unlock()
 		switch {
 		case len(p) == 0:
+			if large {
+				c.wroteAt = c.stack.now()
+			}
 			return total, nil
 		case late:
 			return total, errExpired

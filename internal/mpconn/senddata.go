@@ -27,9 +27,9 @@ func (c *Conn) Write(_ mono.Time, p []byte) int {
 const corkFor = time.Millisecond
 
 // Cork says, right after a Write, that another is to be expected at once. What
-// is little beside a super-segment waits for it then, until all that was sent is
-// acknowledged, but for 1 ms at most: small packets cost as much work as large
-// ones, on both sides. It changes nothing on paths whose segments are small.
+// is little beside a super-segment waits for it then, for 1 ms at most: small packets
+// cost as much work as large ones, on both sides. It changes nothing on paths whose
+// segments are small.
 func (c *Conn) Cork(now mono.Time) { c.snd.corked = now.Add(corkFor) }
 
 // WriteRoom returns how many bytes Write would take now.
@@ -69,16 +69,13 @@ const (
 // RFC 9293, Section 3.8.6.2.1: "Send data: (1) if a maximum-sized segment can be
 // sent", "(2) or if the data is pushed and all queued data can be sent now".
 func (s *sendSide) worth(n int, hi uint64, tcp *subflow.Subflow) int {
-	if s.una >= s.nxt {
-		return n
-	}
-	if s.moreFollows(hi) {
-		return n - n%tcp.MSS()
-	}
 	if whole := tcp.Largest(); s.isCorked() && hi == s.q.End() && whole >= leastWhole {
 		if rest := n % whole; float64(rest) < little*float64(whole) {
 			return n - rest
 		}
+	}
+	if s.una < s.nxt && s.moreFollows(hi) {
+		return n - n%tcp.MSS()
 	}
 	return n
 }
