@@ -98,12 +98,12 @@ func (o *inOrder) Pick(v *View) Decision {
 	return d
 }
 
-// message decides about a segment at most while nothing is on its way. It is late
-// when its ACK is.
+// message decides about what any path takes at once, if it is all that there is and
+// nothing is on its way. It is late when its ACK is.
 func (o *inOrder) message(v *View, set uint64) Decision {
 	best := v.nearest(set)
 	s := &v.Subflows[best]
-	if v.Unsent > int64(s.segment()) || v.Run < v.Unsent || int64(s.Room) < v.Unsent || s.InFlight > 0 {
+	if v.Unsent > int64(sureSegments*s.segment()) || v.Run < v.Unsent || int64(s.Room) < v.Unsent || s.InFlight > 0 {
 		return wait(ReasonNoNeed)
 	}
 	d := v.leastRTT(1<<best, "")

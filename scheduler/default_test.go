@@ -230,13 +230,14 @@ func TestDefaultWaitsForTheLate(t *testing.T) {
 	require.Equal(t, uint64(0b01), s.Pick(v).Send)
 }
 
-// A segment that is all there is takes the fastest subflow, and nothing of it need be
-// repeated before its ACK is late. Of paths whose RTTs differ by less than they vary,
+// Ten segments that are all there is take the fastest subflow, and nothing of them need
+// be repeated before their ACK is late. Of paths whose RTTs differ by less than they vary,
 // and a millisecond at most, it is the first one, which is the same for both ends.
 func TestDefaultSendsAMessage(t *testing.T) {
-	near, far := pipe(0, 50, 10, 0, mss), pipe(1, 20, 10, 0, mss)
+	near, far := pipe(0, 50, 20, 0, mss), pipe(1, 20, 20, 0, mss)
+	size := int64(10 * mss)
 	pick := func(v *scheduler.View) scheduler.Decision {
-		v.Unacked, v.Unsent, v.Run = 0, mss, mss
+		v.Unacked, v.Unsent, v.Run = 0, size, size
 		return newScheduler(t, "default").Pick(v)
 	}
 	v := wide(near, far)
@@ -253,7 +254,9 @@ func TestDefaultSendsAMessage(t *testing.T) {
 	// Where more is on the way, or will not fit, it is not that simple.
 	v.Sent = mss
 	require.Zero(t, pick(v).Until)
-	v.Sent, v.Subflows[1].Room = 0, mss/2
+	v.Sent, v.Subflows[1].Room = 0, 9*mss
+	require.Zero(t, pick(v).Until)
+	v.Subflows[1].Room, size = 20*mss, 10*mss+1
 	require.Zero(t, pick(v).Until)
 }
 
