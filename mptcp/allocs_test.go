@@ -21,13 +21,16 @@ func TestSegmentsCostNoAllocation(t *testing.T) {
 		path  mptcp.PathInfo
 		write int
 	}{
-		"tcp":                    {mptcp.Config{Plain: true}, 1, mptcp.PathInfo{MTU: 1480}, 64 << 10},
-		"mptcp":                  {mptcp.Config{}, 1, mptcp.PathInfo{MTU: 1480}, 64 << 10},
-		"mptcp, two subflows":    {mptcp.Config{}, 2, mptcp.PathInfo{MTU: 1480}, 64 << 10},
-		"mptcp, super-segments":  {mptcp.Config{}, 2, mptcp.PathInfo{MTU: 1480, SegmentMax: 65000}, 256 << 10},
-		"mptcp, small messages":  {mptcp.Config{}, 1, mptcp.PathInfo{MTU: 1480}, 64},
-		"tcp, small messages":    {mptcp.Config{Plain: true}, 1, mptcp.PathInfo{MTU: 1480}, 64},
-		"mptcp, medium messages": {mptcp.Config{}, 1, mptcp.PathInfo{MTU: 1480}, 700},
+		"tcp":                      {mptcp.Config{Plain: true}, 1, mptcp.PathInfo{MTU: 1480}, 64 << 10},
+		"mptcp":                    {mptcp.Config{}, 1, mptcp.PathInfo{MTU: 1480}, 64 << 10},
+		"mptcp, two subflows":      {mptcp.Config{}, 2, mptcp.PathInfo{MTU: 1480}, 64 << 10},
+		"mptcp, super-segments":    {mptcp.Config{}, 2, mptcp.PathInfo{MTU: 1480, SegmentMax: 65000}, 256 << 10},
+		"mptcp, small messages":    {mptcp.Config{}, 1, mptcp.PathInfo{MTU: 1480}, 64},
+		"tcp, small messages":      {mptcp.Config{Plain: true}, 1, mptcp.PathInfo{MTU: 1480}, 64},
+		"mptcp, medium messages":   {mptcp.Config{}, 1, mptcp.PathInfo{MTU: 1480}, 700},
+		"checksum, messages":       {mptcp.Config{Checksum: true}, 1, mptcp.PathInfo{MTU: 1480}, 64},
+		"checksum, bulk":           {mptcp.Config{Checksum: true}, 2, mptcp.PathInfo{MTU: 1480}, 64 << 10},
+		"checksum, super-segments": {mptcp.Config{Checksum: true}, 2, mptcp.PathInfo{MTU: 1480, SegmentMax: 65000}, 256 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.cfg.ReadBuffer, c.cfg.WriteBuffer = 1<<20, 1<<20

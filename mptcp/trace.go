@@ -83,7 +83,7 @@ type DecisionEvent struct {
 	Offset   int64         // in the outgoing stream, of the range
 	Bytes    int           // at most; 0 = as much as fits
 	Again    bool          // the range was sent before
-	Until    time.Duration // of a wait: when the scheduler wants to be asked at the latest, since the Stack's origin; 0 = at the next event
+	Until    time.Duration // when the scheduler wants to be asked again at the latest, since the Stack's origin; 0 = at the next event, or, if it sends, at once
 	Reason   string        // as the policy has it
 }
 

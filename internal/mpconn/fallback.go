@@ -70,10 +70,11 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 	if c.rcv.hasFin && !c.rcv.eof() {
 		c.rcv.hasFin = false // the subflow's FIN tells the end
 	}
-	held := f.held
-	f.held, f.in = nil, mappings{}
-	for _, p := range held {
-		c.deliver(f, p.off+f.infiniteDelta, [][]byte{p.data}, p.owner)
+	held := f.held.all()
+	f.held, f.in = pieces{}, mappings{}
+	for i := range held {
+		p := &held[i]
+		c.deliver(f, p.off+f.infiniteDelta, p.view[:], p.owner)
 	}
 	c.timers.Stop(timerDataRexmit)
 	c.timers.Stop(timerAddAddr)
@@ -98,8 +99,8 @@ func (c *Conn) plainSoFar(f *flow) bool {
 
 // heldFrom returns the subflow offset of the first byte not delivered.
 func (f *flow) heldFrom() uint64 {
-	if len(f.held) > 0 {
-		return f.held[0].off
+	if !f.held.empty() {
+		return f.held.first().off
 	}
 	return f.got
 }
@@ -323,18 +324,21 @@ func (c *Conn) verified(now mono.Time, f *flow, m *mapping) bool {
 	if f.got < m.end() || f.heldFrom() > m.off {
 		return false
 	}
-	var views [][]byte
-	for _, p := range f.held {
-		if p.off >= m.end() {
-			break
-		}
-		views = append(views, p.data[:min(uint64(len(p.data)), m.end()-p.off)])
+	sum := uint32(0)
+	for i, held := 0, f.held.all(); i < len(held) && held[i].off < m.end(); i++ {
+		p := &held[i]
+		sum = wire.Sum(p.view[0][:min(uint64(len(p.view[0])), m.end()-p.off)], sum)
 	}
-	sum := wire.SumViews(views, 0)
-	if wire.DSSChecksum(sum, uint64(c.rcv.dsn(m.data)), f.lead.remoteSSN(m.off), m.dssLen) == m.checksum {
+	if c.sumHolds(f, m, sum) {
 		f.inTrouble().verifiedTo = m.end()
 		return true
 	}
 	c.checksumFailed(now, f, m)
 	return false
+}
+
+// sumHolds reports whether the checksum of a mapping is that of its payload, whose
+// Sum is given.
+func (c *Conn) sumHolds(f *flow, m *mapping, payloadSum uint32) bool {
+	return wire.DSSChecksum(payloadSum, uint64(c.rcv.dsn(m.data)), f.lead.remoteSSN(m.off), m.dssLen) == m.checksum
 }

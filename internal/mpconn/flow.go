@@ -57,7 +57,7 @@ type flow struct {
 	told          uint64       // right edge of the window that was last told here
 	out           mappings     // sent and not acknowledged on the subflow
 	in            mappings     // received and not used up
-	held          []piece      // in-order payload that waits for its mapping
+	held          pieces       // payload that waits for its mapping, or the rest of it
 	got           uint64       // subflow offset behind the last byte taken
 	quiet         mono.Time    // when the next ACK for an option's sake is allowed, after too many
 	// [run, runEnd) is the last range of data offsets that was bound to this
@@ -94,13 +94,6 @@ func (f *flow) inTrouble() *trouble {
 		f.trouble = &trouble{}
 	}
 	return f.trouble
-}
-
-// piece is a run of received payload; owner is released with it.
-type piece struct {
-	off   uint64
-	data  []byte
-	owner wire.Owner
 }
 
 type flowArgs struct {
@@ -251,12 +244,10 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 	if wasUp {
 		c.snd.lostTo, c.stopped = c.snd.nxt, 0
 	}
-	for _, p := range f.held {
-		if p.owner != nil {
-			p.owner.DecRef()
-		}
+	for i := range f.held.all() {
+		f.held.all()[i].release()
 	}
-	f.held = nil
+	f.held = pieces{}
 	c.group.Remove(f.ctl)
 	for i, g := range c.flows {
 		if g == f {

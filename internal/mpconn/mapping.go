@@ -190,7 +190,10 @@ func (c *Conn) bind(f *flow, data uint64, n int) *mapping {
 
 // checksumOf computes the DSS checksum of an outgoing mapping.
 func (c *Conn) checksumOf(f *flow, m *mapping) uint16 {
-	views, _ := c.snd.q.Views(m.data, m.n, nil, nil)
+	// Room for two blocks, which 64 KiB mostly lie in: those it has on the stack.
+	var room [2][]byte
+	var owners [2]any
+	views, _ := c.snd.q.Views(m.data, m.n, room[:0], owners[:0])
 	return wire.DSSChecksum(wire.SumViews(views, 0), uint64(c.snd.dsn(m.data)), f.lead.ssn(m.off), m.dssLen)
 }
 

@@ -1,8 +1,6 @@
 package mpconn
 
 import (
-	"slices"
-
 	"github.com/gomptcp/gomptcp/internal/mono"
 	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/stream"
@@ -76,7 +74,7 @@ func (c *Conn) receive(f *flow, d *subflow.Data) {
 		return
 	}
 	// The common case: one mapping covers the run, nothing waits.
-	if m, ok := f.in.find(d.Off); ok && len(f.held) == 0 && m.end() >= f.got && !c.checksum {
+	if m, ok := f.in.find(d.Off); ok && f.held.empty() && m.end() >= f.got && c.intact(f, m, d) {
 		c.deliver(f, m.data+(d.Off-m.off), d.Views, d.Owner)
 		c.forgetMappings(f)
 		return
@@ -84,112 +82,9 @@ func (c *Conn) receive(f *flow, d *subflow.Data) {
 	f.hold(d)
 }
 
-// copyBelow is the length in bytes of the shortest run that is held in the packet
-// that brought it.
-const copyBelow = 512
-
-// hold keeps a run until its mapping, or the rest of it, is there.
-func (f *flow) hold(d *subflow.Data) {
-	off := d.Off
-	n := 0
-	for _, v := range d.Views {
-		n += len(v)
-	}
-	if n < copyBelow {
-		// A packet costs more than it carries.
-		d.Views = [][]byte{slices.Concat(d.Views...)}
-		if d.Owner != nil {
-			d.Owner.DecRef()
-			d.Owner = nil
-		}
-	}
-	for _, v := range d.Views {
-		f.held = append(f.held, piece{off: off, data: v})
-		off += uint64(len(v))
-	}
-	if len(d.Views) == 0 {
-		return
-	}
-	// The owner goes with the last piece, which is used up last.
-	f.held[len(f.held)-1].owner = d.Owner
-}
-
-// flushHeld moves held payload on as far as mappings allow.
-func (c *Conn) flushHeld(now mono.Time, f *flow) {
-	if f.fail.waiting || f.failed != reason.CloseNone {
-		c.boundHeld(now, f)
-		return
-	}
-	for len(f.held) > 0 {
-		p := &f.held[0]
-		m, ok := f.in.find(p.off)
-		if !ok {
-			if next, ok := f.in.after(p.off); ok && next.off <= f.got {
-				c.skipHeld(f, next.off)
-				continue
-			}
-			c.unmapped(now, f)
-			return
-		}
-		if c.checksum && !c.verified(now, f, m) {
-			return
-		}
-		k := min(uint64(len(p.data)), m.end()-p.off)
-		if k == uint64(len(p.data)) {
-			c.deliver(f, m.data+(p.off-m.off), [][]byte{p.data}, p.owner)
-			f.held = f.held[1:]
-		} else {
-			// The run spans two mappings: its head is copied, so that the
-			// owner can go with the tail.
-			head := append([]byte(nil), p.data[:k]...)
-			c.deliver(f, m.data+(p.off-m.off), [][]byte{head}, nil)
-			p.off, p.data = p.off+k, p.data[k:]
-		}
-		if len(f.held) == 0 {
-			f.held = nil
-		}
-	}
-	if f.stuck.since.Set() {
-		// The mapping came late, on a segment that may need no answer itself.
-		f.stuck = stuck{}
-		f.tcp.RequestAck()
-	}
-	c.forgetMappings(f)
-}
-
-// boundHeld gives up a flow that sends more than it may while its payload has
-// to wait for the answer to an MP_FAIL.
-func (c *Conn) boundHeld(now mono.Time, f *flow) {
-	if f.fail.waiting && f.got-f.heldFrom() > uint64(c.rcv.buffer.limit)+maxMapping {
-		c.failByReset(now, f)
-	}
-}
-
-// skipHeld drops held payload up to a subflow offset at which a mapping
-// begins: every segment before it has arrived, so that a mapping of theirs can
-// no longer come. The connection does not acknowledge the bytes and gets them
-// again.
-func (c *Conn) skipHeld(f *flow, to uint64) {
-	c.drop(reason.DropUnmapped)
-	for len(f.held) > 0 && f.held[0].off < to {
-		p := &f.held[0]
-		if k := to - p.off; k < uint64(len(p.data)) {
-			p.off, p.data = to, p.data[k:]
-			return
-		}
-		if p.owner != nil {
-			p.owner.DecRef()
-		}
-		f.held = f.held[1:]
-	}
-}
-
 // forgetMappings drops incoming mappings whose bytes have all been used.
 func (c *Conn) forgetMappings(f *flow) {
-	done := f.got
-	if len(f.held) > 0 {
-		done = f.held[0].off
-	}
+	done := f.heldFrom()
 	for !f.in.empty() && f.in.first().end() <= done {
 		f.in.pop()
 	}

@@ -8,6 +8,7 @@ func (c *Conn) Trim() {
 		f.tcp.Trim()
 		f.out.trim()
 		f.in.trim()
+		f.held.trim()
 		if *f.trouble == (trouble{}) {
 			f.trouble = &noTrouble
 		}
