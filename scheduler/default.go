@@ -41,6 +41,8 @@ type inOrder struct {
 //     delivered when it arrives, so that it arrives in order and is waited for
 //     by nobody, as in STMS. If that is all there is, it sends nothing, as in
 //     ECF;
+//   - what any path takes at once, if it is all that there is, goes to the fastest
+//     whole; of round trips that differ by less than they vary, the first counts;
 //   - where all congestion windows together would fill more than the
 //     connection's window, it is tight. Then no subflow has more on its way
 //     than its path holds, a quarter of that, and what 5 ms bring: the rest

@@ -12,10 +12,12 @@
 //
 // Data is addressed by its offset in the connection's stream; data sequence
 // numbers exist on the wire only (see space). The way of a written byte:
-// senddata.go takes it, schedule.go picks the subflow, mapping.go binds it to
-// the subflow's sequence space, poll.go puts it into a segment. The way of a
-// received byte: recvdata.go finds its mapping and its place. Bytes that go along
-// with a SYN have an offset but no data sequence number (fastopen.go).
+// senddata.go takes it, schedule.go asks which subflow it goes to, of those that
+// view.go shows, give.go gives it to that one, mapping.go binds it to the subflow's
+// sequence space, poll.go puts it into a segment. The way of a received byte:
+// recvdata.go finds its mapping and its place, held.go keeps it until the mapping
+// is there and, with checksums, verified. Bytes that go along with a SYN have an
+// offset but no data sequence number (fastopen.go).
 //
 // Falling back to plain TCP (fallback.go for lost options, fail.go for failed
 // checksums) is one decision: whether it is still allowed, the end of joins
