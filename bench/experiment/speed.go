@@ -102,11 +102,12 @@ func unlocked(f func() error) error {
 }
 
 // inTurn measures the contenders one after the other, in an order that changes
-// with the round, so that none always comes first.
+// with the round, so that none always comes first. None pays for what another left.
 func inTurn(u *Unit, list []contender, measure func(c contender) error) error {
 	var all error
 	for i := range list {
 		c := list[(i+int(u.Seed))%len(list)]
+		runtime.GC()
 		if err := measure(c); err != nil {
 			all = errors.Join(all, errors.New(c.name+": "+err.Error()))
 		}
