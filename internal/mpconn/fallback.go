@@ -71,7 +71,7 @@ func (c *Conn) fallBack(now mono.Time, f *flow, why reason.Fallback) {
 		c.rcv.hasFin = false // the subflow's FIN tells the end
 	}
 	held := f.held.all()
-	f.held, f.in = pieces{}, mappings{}
+	f.held, f.in = nil, mappings{}
 	for i := range held {
 		p := &held[i]
 		c.deliver(f, p.off+f.infiniteDelta, p.view[:], p.owner)

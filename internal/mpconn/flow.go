@@ -57,7 +57,7 @@ type flow struct {
 	told          uint64       // right edge of the window that was last told here
 	out           mappings     // sent and not acknowledged on the subflow
 	in            mappings     // received and not used up
-	held          pieces       // payload that waits for its mapping, or the rest of it
+	held          *pieces      // payload that waits for its mapping, or the rest of it; nil if none does
 	got           uint64       // subflow offset behind the last byte taken
 	quiet         mono.Time    // when the next ACK for an option's sake is allowed, after too many
 	// [run, runEnd) is the last range of data offsets that was bound to this
@@ -247,7 +247,7 @@ func (c *Conn) removeFlow(now mono.Time, f *flow, why reason.Close, tw *subflow.
 	for i := range f.held.all() {
 		f.held.all()[i].release()
 	}
-	f.held = pieces{}
+	f.held = nil
 	c.group.Remove(f.ctl)
 	for i, g := range c.flows {
 		if g == f {

@@ -26,15 +26,20 @@ func (p *piece) release() {
 }
 
 // pieces is a queue of a subflow's payload, in order and without gaps, that waits
-// for its mapping, or for the rest of it.
+// for its mapping, or for the rest of it. A nil one is empty.
 type pieces struct {
 	q    []piece
 	head int
 }
 
-func (s *pieces) all() []piece { return s.q[s.head:] }
+func (s *pieces) all() []piece {
+	if s == nil {
+		return nil
+	}
+	return s.q[s.head:]
+}
 
-func (s *pieces) empty() bool { return s.head == len(s.q) }
+func (s *pieces) empty() bool { return s == nil || s.head == len(s.q) }
 
 func (s *pieces) first() *piece { return &s.q[s.head] }
 
@@ -53,13 +58,6 @@ func (s *pieces) pop() {
 	*s.first() = piece{}
 	if s.head++; s.empty() {
 		s.q, s.head = s.q[:0], 0
-	}
-}
-
-// trim gives up the memory of an empty queue.
-func (s *pieces) trim() {
-	if s.empty() {
-		*s = pieces{}
 	}
 }
 
@@ -87,6 +85,9 @@ func (f *flow) hold(d *subflow.Data) {
 			d.Owner.DecRef()
 			d.Owner = nil
 		}
+	}
+	if f.held == nil {
+		f.held = &pieces{}
 	}
 	for _, v := range d.Views {
 		f.held.push(piece{off: off, view: [1][]byte{v}})

@@ -8,7 +8,9 @@ func (c *Conn) Trim() {
 		f.tcp.Trim()
 		f.out.trim()
 		f.in.trim()
-		f.held.trim()
+		if f.held.empty() {
+			f.held = nil
+		}
 		if *f.trouble == (trouble{}) {
 			f.trouble = &noTrouble
 		}
