@@ -58,6 +58,7 @@ type Rig struct {
 	Dial   func(port int) (net.Conn, error)
 	Close  func() error
 	paths  int
+	up     chan struct{} // a subflow of a client came up; nil = nothing tells
 }
 
 // New builds a rig.
@@ -80,7 +81,17 @@ func New(s Setup) (*Rig, error) {
 	if !s.Tuned && cfg.WriteBuffer == 0 {
 		cfg.WriteBuffer = BufferSize
 	}
-	client, err := newHost(cfg, near, 1)
+	up := make(chan struct{}, 1)
+	dials := cfg.Clone()
+	if s.Paths > 1 {
+		dials.Trace = &mptcp.Trace{SubflowUp: func(mptcp.SubflowEvent) {
+			select {
+			case up <- struct{}{}:
+			default:
+			}
+		}}
+	}
+	client, err := newHost(dials, near, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +103,7 @@ func New(s Setup) (*Rig, error) {
 		Listen: func(port int) (net.Listener, error) { return server.Listen("mptcp", at(port)) },
 		Dial:   func(port int) (net.Conn, error) { return client.Dial("mptcp", at(port)) },
 		Close:  func() error { return errors.Join(client.Close(), server.Close()) },
-		paths:  s.Paths,
+		paths:  s.Paths, up: up,
 	}, nil
 }
 
@@ -228,7 +239,10 @@ func (r *Rig) ready(client net.Conn) error {
 		if c.Info().Subflows == r.paths {
 			return nil
 		}
-		time.Sleep(time.Millisecond)
+		select {
+		case <-r.up:
+		case <-time.After(time.Millisecond):
+		}
 	}
 	return fmt.Errorf("%d of %d subflows after 5 s", c.Info().Subflows, r.paths)
 }

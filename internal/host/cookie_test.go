@@ -113,6 +113,7 @@ func TestCookiesCarryMPTCP(t *testing.T) {
 	require.Equal(t, s.Info().Token, c.Info().PeerToken)
 
 	s.Close(l.now)
+	l.run()
 	c.Close(l.now)
 	l.advance(time.Second)
 	require.Equal(t, reason.CloseDone, c.Err())

@@ -199,9 +199,9 @@ func (h *Host) AddrDown(now mono.Time, c *Conn, addr netip.Addr) {
 
 // Feed shows an event to the path manager of c and obeys its commands. Step
 // does it for the events of the connection; the driver feeds those that come
-// from elsewhere, as DataQueued.
+// from elsewhere, as DataQueued. Once both streams have ended nothing is left to do.
 func (h *Host) Feed(now mono.Time, c *Conn, e pathmgr.Event) {
-	if c.policy == nil || c.Closed() {
+	if c.policy == nil || c.Closed() || c.Ended() {
 		return
 	}
 	e.Now = now.Duration()

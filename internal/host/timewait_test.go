@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gomptcp/gomptcp/internal/host"
+	"github.com/gomptcp/gomptcp/internal/reason"
 	"github.com/gomptcp/gomptcp/internal/wire"
 )
 
@@ -33,6 +34,26 @@ func timeWait(t *testing.T, cfg host.Config, noTimestamps bool) (l *lab, fin *wi
 	}
 	require.NotNil(t, fin)
 	return l, fin
+}
+
+// A FIN that has the DATA_FIN with it may be acknowledged by a TIME-WAIT, which
+// knows of no DATA_ACK: the connection is over all the same, well and at once.
+func TestTimeWaitAnswersDataFin(t *testing.T) {
+	l := newLab(t, host.Config{})
+	c, s := l.connect(config(t), l.listen(config(t), 0))
+	l.exchange(c, s)
+	l.advance(time.Second)
+	c.Close(l.now)
+	l.advance(10 * time.Millisecond)
+	l.lost = func(seg *wire.Segment) bool { return seg.Dst == service }
+	s.Close(l.now)
+	l.run()
+	require.True(t, c.Closed())
+	require.False(t, s.Closed(), "the last ACK was lost")
+	l.lost = nil
+	l.advance(5 * time.Second)
+	require.True(t, s.Closed())
+	require.Equal(t, reason.CloseDone, s.Err())
 }
 
 // RFC 9293, Section 3.10.7.4: "The only thing that can arrive in this state

@@ -58,11 +58,14 @@ func (c *Conn) advance(now mono.Time) {
 		c.advancePlain(now)
 		return
 	}
+	if c.mayEndTogether() {
+		c.endTogether(now)
+	}
 	// RFC 8684, Section 3.3.3: "Once a DATA_FIN has been acknowledged, all
 	// remaining subflows MUST be closed with standard FIN exchanges."
 	// Deviation: while only the outgoing half is closed, subflows stay open,
 	// so that one that dies can be replaced and the peer's data can go on.
-	if c.snd.finAcked() && (c.rcv.eof() || c.userClosed) {
+	if c.Ended() {
 		for _, f := range c.flows {
 			c.leave(now, f)
 		}
@@ -73,6 +76,38 @@ func (c *Conn) advance(now mono.Time) {
 			c.finish(reason.CloseDone)
 		}
 	}
+}
+
+// mayEndTogether reports whether the DATA_FIN may go along with the FINs of the
+// subflows, which saves a round trip and two packets: neither side will have more
+// to send, and nothing is on its way that a subflow might be needed for.
+//
+// RFC 8684, Section 3.3.3: "It is only permissible to combine these signals on one
+// subflow if there is no data outstanding on other subflows."
+func (c *Conn) mayEndTogether() bool {
+	s := &c.snd
+	if !s.closed || s.finSent || s.una != s.q.End() || !c.joinable || c.failing() ||
+		!c.rcv.eof() && !c.userClosed {
+		return false
+	}
+	for _, f := range c.flows {
+		if f.phase == phaseUp && f.usable() && !f.stale && !f.tcp.Sending() {
+			return true
+		}
+	}
+	return false
+}
+
+// endTogether closes the subflows that are up. Their FINs have the DATA_FIN with
+// them until it is acknowledged; see putACK.
+func (c *Conn) endTogether(now mono.Time) {
+	c.snd.finSent, c.snd.withFIN = true, true
+	for _, f := range c.flows {
+		if f.phase == phaseUp {
+			c.leave(now, f)
+		}
+	}
+	c.armDataRexmit(now)
 }
 
 // advancePlain passes the end of the stream on to the only subflow.
@@ -162,7 +197,10 @@ func (c *Conn) closeTimeout(now mono.Time) {
 
 // lastFlowGone decides what becomes of a connection whose last subflow ended.
 func (c *Conn) lastFlowGone(now mono.Time, f *flow, why reason.Close) {
-	done := c.snd.finAcked() && c.rcv.eof()
+	// A FIN that had the DATA_FIN with it may be acknowledged by a TIME-WAIT that no
+	// longer knows the connection.
+	acked := c.snd.finAcked() || c.snd.withFIN && why == reason.CloseDone
+	done := acked && c.rcv.eof()
 	switch {
 	case c.ending != reason.CloseNone:
 		c.finish(c.ending)

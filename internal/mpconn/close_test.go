@@ -43,6 +43,66 @@ func TestOrderlyClose(t *testing.T) {
 	}
 }
 
+// fins returns the FINs an end sent, and how many of them had a DATA_FIN with them.
+func (e *end) fins() (all []wire.Segment, together int) {
+	for _, s := range e.sent {
+		if s.Flags&wire.FIN != 0 {
+			all = append(all, s)
+			if s.Has&wire.OptDSS != 0 && s.DSS.Flags&wire.DSSFin != 0 {
+				together++
+			}
+		}
+	}
+	return all, together
+}
+
+// RFC 8684, Section 3.3.3: with nothing outstanding a FIN may take the DATA_FIN
+// along, and three packets a subflow are all that the end takes.
+func TestEndTogether(t *testing.T) {
+	l := newLab(t, 1, 2)
+	l.a.cfg.Subflow.PutOff, l.b.cfg.Subflow.PutOff = true, true
+	l.connect()
+	l.prove()
+	l.join(1)
+	l.transfer(l.a, l.b, 100_000, time.Minute, nil)
+	l.idle(time.Second)
+	l.a.sent, l.b.sent = nil, nil
+	l.a.close()
+	l.run("eof at b", time.Second, func() bool { return l.b.conn.EOF() })
+	l.idle(time.Millisecond) // and the FINs
+	l.b.close()
+	l.wantClosed(reason.CloseDone, reason.CloseDone)
+	all, together := l.a.fins()
+	require.Len(t, all, 2)
+	require.Equal(t, 2, together, "on every subflow")
+	for _, s := range all {
+		require.EqualValues(t, 0, s.DSS.SSN)
+		require.EqualValues(t, 1, s.DSS.Len)
+	}
+	require.Len(t, l.a.sent, 4, "a FIN and the last ACK on every subflow")
+	require.Len(t, l.b.sent, 2)
+}
+
+// While data is outstanding, or more may come, the DATA_FIN goes alone.
+func TestEndNotTogether(t *testing.T) {
+	for name, end := range map[string]func(l *lab){
+		"data outstanding": func(l *lab) { l.a.write(1000); l.a.close() },
+		"half":             func(l *lab) { l.a.closeWrite() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := joined(t, 1)
+			end(l)
+			l.run("eof at b", time.Second, func() bool { l.b.readAll(); return l.b.conn.EOF() })
+			l.b.close()
+			l.run("eof at a", time.Second, func() bool { return l.a.conn.EOF() })
+			l.a.close()
+			l.wantClosed(reason.CloseDone, reason.CloseDone)
+			_, together := l.a.fins()
+			require.Zero(t, together)
+		})
+	}
+}
+
 // RFC 8684, Section 3.3.3: a DATA_FIN without payload has SSN 0 and length 1.
 func TestDataFinForm(t *testing.T) {
 	const idsnA = 0xf5a101d3d29d6f72
@@ -71,7 +131,7 @@ func TestDataFinForm(t *testing.T) {
 
 // A lost DATA_FIN, or its lost DATA_ACK, is repeated.
 func TestDataFinLost(t *testing.T) {
-	for drop := range 3 {
+	for drop := range 4 {
 		l := joined(t, 1)
 		n := 0
 		for _, p := range l.paths {

@@ -108,7 +108,8 @@ type sendSide struct {
 	idle     bool         // nothing could be scheduled since the last input
 	full     bool         // and that because all windows are in use
 	waited   bool         // the flows were told that bytes wait
-	finOn    *flow        // where the DATA_FIN went last
+	withFIN  bool         // it went along with FINs
+	finOn    *flow        // where the DATA_FIN went last by itself
 	heldAt   mono.Time    // since when the scheduler waits though no event is on its way
 	corked   mono.Time    // until when another Write is expected; 0 = none is
 }
@@ -331,9 +332,12 @@ func (c *Conn) Connected() bool { return c.connected }
 // Joinable reports whether further subflows may be opened now: also while one
 // half of the connection is closed, not when both are.
 func (c *Conn) Joinable() bool {
-	return c.joinable && !c.over && c.ending == reason.CloseNone && !c.failing() &&
-		!(c.snd.finAcked() && (c.rcv.eof() || c.userClosed))
+	return c.joinable && !c.over && c.ending == reason.CloseNone && !c.failing() && !c.Ended()
 }
+
+// Ended reports whether nothing but the ends of subflows is still to come: our
+// stream has arrived, and the peer's too or nobody wants it.
+func (c *Conn) Ended() bool { return c.snd.finAcked() && (c.rcv.eof() || c.userClosed) }
 
 // Closed reports whether the connection is over.
 func (c *Conn) Closed() bool { return c.over }

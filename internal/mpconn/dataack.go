@@ -24,7 +24,7 @@ func (c *Conn) handleDSS(now mono.Time, f *flow, seg *wire.Segment) {
 		c.handleDataAck(now, f, seg)
 	}
 	if d.Flags&wire.DSSMap != 0 {
-		c.handleMapping(now, f, d)
+		c.handleMapping(now, f, seg)
 	}
 }
 

@@ -107,7 +107,7 @@ func (c *Conn) putData(f *flow, seg *wire.Segment, r subflow.Range) {
 	}
 }
 
-// putACK adds the option of a segment without payload.
+// putACK adds the option of a segment without payload, which may be a FIN.
 func (c *Conn) putACK(f *flow, seg *wire.Segment) {
 	switch {
 	case c.mode != modeMPTCP:
@@ -117,6 +117,8 @@ func (c *Conn) putACK(f *flow, seg *wire.Segment) {
 	case c.active && !c.joinable && f.join == nil:
 		f.keysSent = true
 		c.putCapable(seg, 2)
+	case seg.Flags&wire.FIN != 0 && c.snd.finSent && !c.snd.finAcked():
+		c.putDataFin(f, seg)
 	default:
 		c.putDataAck(f, seg)
 	}
@@ -167,11 +169,14 @@ func (c *Conn) forceACK(now mono.Time, f *flow, seg *wire.Segment, room int) boo
 }
 
 // bestFlow returns the flow with the least RTT that is up and answers, if
-// possible another one than avoid.
+// possible one that is not being closed, and another one than avoid.
 func (c *Conn) bestFlow(avoid *flow) *flow {
 	var best *flow
 	rank := func(f *flow) int {
 		n := 0
+		if f.leaving {
+			n += 4
+		}
 		if f.stale {
 			n += 2
 		}

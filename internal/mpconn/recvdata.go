@@ -9,7 +9,8 @@ import (
 )
 
 // handleMapping notes the mapping of a DSS, and its DATA_FIN.
-func (c *Conn) handleMapping(now mono.Time, f *flow, d *wire.DSS) {
+func (c *Conn) handleMapping(now mono.Time, f *flow, seg *wire.Segment) {
+	d := &seg.DSS
 	if d.Len == 0 {
 		c.infiniteMapping(now, f, d)
 		return
@@ -20,7 +21,7 @@ func (c *Conn) handleMapping(now mono.Time, f *flow, d *wire.DSS) {
 		// RFC 8684, Section 3.3.3: the DATA_FIN is counted in the length and
 		// takes the last number.
 		n--
-		c.handleDataFin(now, f, place+int64(n))
+		c.handleDataFin(now, f, place+int64(n), seg.Flags&wire.FIN != 0)
 	}
 	if n == 0 || d.SSN == 0 {
 		return
@@ -35,28 +36,29 @@ func (c *Conn) handleMapping(now mono.Time, f *flow, d *wire.DSS) {
 	})
 }
 
-// handleDataFin notes where the peer's stream ends.
-func (c *Conn) handleDataFin(now mono.Time, f *flow, place int64) {
+// handleDataFin notes where the peer's stream ends. withFIN: the subflow's end came
+// along, which is acknowledged in any case.
+func (c *Conn) handleDataFin(now mono.Time, f *flow, place int64, withFIN bool) {
 	if c.rcv.hasFin && uint64(place) != c.rcv.fin {
 		// The end of a stream does not move.
 		c.drop(reason.DropMapping)
 		c.abortFlow(now, f, reason.CloseLocalReset, reason.ResetMPTCP)
 		return
 	}
-	if c.rcv.hasFin {
-		// A repeated one asks for the DATA_ACK again.
-		f.tcp.RequestAck()
-		return
+	again := c.rcv.hasFin
+	if !again {
+		if uint64(place) < c.rcv.q.Next() || uint64(place) > c.rcv.adv {
+			c.drop(reason.DropDataWindow)
+			return
+		}
+		c.rcv.fin, c.rcv.hasFin = uint64(place), true
+		c.rcv.finFirst = !c.snd.closed
 	}
-	if uint64(place) < c.rcv.q.Next() || uint64(place) > c.rcv.adv {
-		c.drop(reason.DropDataWindow)
-		return
-	}
-	c.rcv.fin, c.rcv.hasFin = uint64(place), true
-	c.rcv.finFirst = !c.snd.closed
-	if c.snd.closed {
+	switch {
+	case withFIN:
+	case again, c.snd.closed: // a repeated one asks for the DATA_ACK again
 		f.tcp.RequestAck()
-	} else {
+	default:
 		f.tcp.OweAck(now)
 	}
 }

@@ -167,7 +167,7 @@ func (c *Conn) dataTimeout(now mono.Time) {
 			c.reinject(lo, min(lo+dataRexmitBytes, c.snd.nxt))
 		}
 	case c.snd.finSent && !c.snd.finAcked():
-		c.snd.finAgain = true
+		c.snd.finAgain = !c.finInFlight()
 	}
 	c.armDataRexmit(now)
 }
@@ -182,6 +182,20 @@ func (c *Conn) timeoutOfBare(now mono.Time, f *flow) {
 		return
 	}
 	c.armDataRexmit(now)
+}
+
+// finInFlight reports whether a FIN that has the DATA_FIN with it is on its way, and
+// will be sent again if need be.
+func (c *Conn) finInFlight() bool {
+	if !c.snd.withFIN {
+		return false
+	}
+	for _, f := range c.flows {
+		if f.phase == phaseUp && f.leaving && !f.stale && !f.tcp.FINAcked() {
+			return true
+		}
+	}
+	return false
 }
 
 // inFlight reports whether a flow carries a byte that no other is a better

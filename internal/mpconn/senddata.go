@@ -113,7 +113,7 @@ func (s *sendSide) finDue() bool {
 	return s.closed && s.nxt == s.q.End() && s.holes.Len() == 0
 }
 
-// putDataFin adds a DATA_FIN without payload to an ACK.
+// putDataFin adds a DATA_FIN without payload to an ACK or a FIN.
 //
 // RFC 8684, Section 3.3.3: such a DSS "MUST" have a subflow sequence number of
 // 0 and a data-level length of 1.
