@@ -6,6 +6,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -52,6 +55,64 @@ func (sc *scenario) connect(t *testing.T) *ends {
 		require.NoError(t, err)
 	}
 	return e
+}
+
+// The end in order with nothing outstanding, where our FINs take the DATA_FIN
+// along: the kernel reads the end of the stream, and everything is over at once and
+// without a RST, whoever begins.
+func TestEndInOrder(t *testing.T) {
+	for _, kernelFirst := range []bool{true, false} {
+		first := "we first"
+		if kernelFirst {
+			first = "kernel first"
+		}
+		for _, sc := range []scenario{
+			{name: "one subflow", kernel: server},
+			{name: "one subflow", kernel: client},
+			{name: "two subflows", kernel: server, links: v4(1)},
+			{name: "two subflows", kernel: client, addresses: 2, endpoints: []string{"2 subflow"}},
+		} {
+			t.Run(first+", "+sc.title(), func(t *testing.T) {
+				t.Parallel()
+				isolated(t, time.Minute, func(t *testing.T) {
+					var alone, along atomic.Int32 // DATA_FINs of ours
+					sc.config.Trace = &mptcp.Trace{SegmentSent: func(s mptcp.SegmentInfo) {
+						switch {
+						case !strings.HasSuffix(s.String(), " fin>"):
+						case s.Flags&1 != 0:
+							along.Add(1)
+						default:
+							alone.Add(1)
+						}
+					}}
+					e := sc.connect(t)
+					subflows := 1
+					if sc.name == "two subflows" {
+						subflows = 2
+						e.await(t, joins(1, 1, 1), 2)
+					}
+					require.Eventually(t, func() bool { return e.conn.Info().Unacked == 0 }, patience, 5*time.Millisecond)
+					pair := []io.ReadWriteCloser{e.conn, e.theirs}
+					if kernelFirst {
+						slices.Reverse(pair)
+					}
+					require.NoError(t, pair[0].Close())
+					_, err := pair[1].Read(make([]byte, 1))
+					require.ErrorIs(t, err, io.EOF)
+					require.NoError(t, pair[1].Close())
+					require.Eventually(t, func() bool {
+						return e.mib(t, true)["MPCurrEstab"] == 0 && e.mib(t, false)["MPCurrEstab"] == 0
+					}, patience, 5*time.Millisecond)
+					for _, kernel := range []bool{true, false} {
+						require.Zero(t, e.mib(t, kernel)["MPRstTx"])
+						require.Zero(t, e.mib(t, kernel)["MPFastcloseTx"])
+					}
+					require.EqualValues(t, subflows, along.Load())
+					require.Zero(t, alone.Load())
+				})
+			})
+		}
+	}
 }
 
 // fastCloses are ways to end a connection at once.
