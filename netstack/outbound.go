@@ -41,7 +41,7 @@ type adapter struct {
 	watched atomic.Bool // gVisor's IP layer is to see everything
 
 	mu     sync.RWMutex
-	routes map[path]*stack.Route // guarded by mu; each holds a reference
+	routes map[path]*stack.Route // guarded by mu; each holds a reference; nil = there is none
 }
 
 var _ mptcp.Network = (*adapter)(nil)
@@ -66,31 +66,37 @@ type path struct{ local, remote netip.Addr }
 // releases it.
 func (a *adapter) route(p path) *stack.Route {
 	a.mu.RLock()
-	r := a.routes[p]
-	if r != nil {
-		r.Acquire()
-	}
+	r, known := a.known(p)
 	a.mu.RUnlock()
-	if r != nil {
+	if known {
 		return r
 	}
 	return a.findRoute(p)
 }
 
-// findRoute asks gVisor and remembers the answer.
+// known looks a route up among those asked for before.
+func (a *adapter) known(p path) (r *stack.Route, ok bool) {
+	if r, ok = a.routes[p]; r != nil {
+		r.Acquire()
+	}
+	return r, ok
+}
+
+// findRoute asks gVisor and remembers the answer, also that there is no route: none
+// comes without the Host's knowing.
 func (a *adapter) findRoute(p path) *stack.Route {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if r := a.routes[p]; r != nil {
-		r.Acquire()
+	if r, ok := a.known(p); ok {
 		return r
-	}
-	r, err := a.gvisor.FindRoute(0, toAddress(p.local), toAddress(p.remote), protocolOf(p.remote), false)
-	if err != nil {
-		return nil
 	}
 	if len(a.routes) >= maxRoutes {
 		a.dropRoutes()
+	}
+	r, err := a.gvisor.FindRoute(0, toAddress(p.local), toAddress(p.remote), protocolOf(p.remote), false)
+	if err != nil {
+		a.routes[p] = nil
+		return nil
 	}
 	r.Acquire()
 	a.routes[p] = r
@@ -117,7 +123,9 @@ func (a *adapter) forgetRoutes() {
 // dropRoutes is called with mu held.
 func (a *adapter) dropRoutes() {
 	for _, r := range a.routes {
-		r.Release()
+		if r != nil {
+			r.Release()
+		}
 	}
 	clear(a.routes)
 }
