@@ -102,6 +102,7 @@ type sendSide struct {
 	reinject interval.Set // sent before and due on another subflow
 	lostTo   uint64       // end of what may have been lost with a subflow that acknowledged it
 	cut      bool         // the last Write left no room for more
+	overdue  overdue      // whether a DATA_ACK is
 	closed   bool         // a DATA_FIN follows the last byte
 	finSent  bool         // the DATA_FIN went out at least once
 	finAgain bool         // and must go out again
@@ -297,6 +298,7 @@ func (c *Conn) collect(now mono.Time, f *flow) {
 		return
 	}
 	c.flowAcked(f)
+	c.awaitDataAck(now, f)
 	c.coverPinned(now)
 	c.watchIdle(now)
 	var d subflow.Data

@@ -63,7 +63,7 @@ func (c *Conn) handleDataAck(now mono.Time, f *flow, seg *wire.Segment) {
 	if ack > c.snd.una {
 		c.timers.Stop(timerDataRexmit)
 		c.timers.Stop(timerOrphan)
-		c.backoff = 0
+		c.backoff, c.snd.overdue = 0, overdueNot
 		c.dataAcked(ack)
 		c.armDataRexmit(now)
 	}

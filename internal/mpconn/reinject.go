@@ -151,6 +151,9 @@ func (c *Conn) dataTimeout(now mono.Time) {
 		c.armDataRexmit(now)
 		return
 	}
+	if c.askDataAck(now) {
+		return
+	}
 	c.backoff++
 	switch lo := c.snd.una; {
 	case c.backoff > maxDataTimeouts && !c.inFlight(lo):
