@@ -19,6 +19,9 @@ const (
 // already do not matter.
 const bulk = 64 << 10
 
+// wholeShare: a super-segment is little beside so many times as much.
+const wholeShare = 4
+
 // inOrder is the policy "default". See newDefault.
 type inOrder struct {
 	head   int64         // Acked, when it was seen first,
@@ -250,7 +253,11 @@ func (o *inOrder) place(v *View, used, free uint64) Decision {
 		d.Bytes = grant
 		return d
 	}
+	// What costs as much as a super-segment had better be one, if that is little.
 	seg := int64(s.segment())
+	if whole := int64(s.Whole); whole <= v.Unsent/wholeShare {
+		seg = max(seg, whole)
+	}
 	if gap >= v.Unsent {
 		if v.atEnd() {
 			return wait(ReasonWait)
@@ -260,9 +267,7 @@ func (o *inOrder) place(v *View, used, free uint64) Decision {
 	if v.First+gap+seg > v.Sent+v.SendWindow {
 		return wait(ReasonWindow)
 	}
-	d := v.one(best, ReasonAhead)
-	d.Offset = gap
-	return d
+	return Decision{Send: 1 << best, Offset: gap, Bytes: int(min(seg, int64(max(s.Room, 1)))), Reason: ReasonAhead}
 }
 
 // atEnd reports whether nothing more seems to be written soon.

@@ -54,6 +54,21 @@ func TestDefaultArrivesInOrder(t *testing.T) {
 	require.Equal(t, scheduler.ReasonWindow, pick(v).Reason)
 }
 
+// What is sent ahead is a super-segment, where the path takes those, if that is
+// little beside what waits.
+func TestDefaultSendsWholeAhead(t *testing.T) {
+	fast, slow := pipe(0, 20, 80, 80, mss), pipe(1, 120, 100, 10, mss)
+	fast.Ssthresh = 80 * mss
+	slow.Whole = 40 * mss
+	for unsent, want := range map[int64]int{159 * mss: mss, 160 * mss: 40 * mss, 1000 * mss: 40 * mss} {
+		v := wide(fast, slow)
+		v.Unsent, v.Run = unsent, unsent
+		require.Equal(t, scheduler.Decision{
+			Send: 0b10, Offset: min(unsent-int64(want), 200*mss), Bytes: want, Reason: scheduler.ReasonAhead,
+		}, newScheduler(t, "default").Pick(v))
+	}
+}
+
 // 4 MB/s with an RTT of 20 ms and 1 MB/s with 100: a window turns around in 60
 // ms, there by the slow one and back by the fast one, so that together they need
 // one of 300 KB, and somewhat more. With 250 KB the slow one would bring the

@@ -34,6 +34,7 @@ type Subflow struct {
 	Room         int     // bytes that it could send now; 0 when cwnd, window or pacing forbid
 	QueueRoom    int     // bytes that it takes with Decision.Queue, Room included: up to a second window
 	MSS          int     // payload bytes of a full segment
+	Whole        int     // of a super-segment, where the path takes those; else MSS
 	PacingRate   float64 // bytes/s; 0 when not paced
 	DeliveryRate float64 // bytes/s; 0 when unknown
 	LossRate     float64 // 0 to 1, smoothed

@@ -1,6 +1,7 @@
 package mpconn
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -101,6 +102,35 @@ func TestFromTheTail(t *testing.T) {
 	l.transfer(l.a, l.b, 300_000, time.Minute, nil)
 	require.Zero(t, l.b.conn.Info().Stats.BytesDuplicate)
 	require.Zero(t, l.a.conn.Info().Stats.BytesReinjected)
+}
+
+// A short range that comes first is no limit for a super-segment behind it.
+func TestRoomBehindShortRange(t *testing.T) {
+	l := newLab(t, 4, 2)
+	for _, e := range []*end{l.a, l.b} {
+		e.cfg.Path = func(_, _ netip.Addr) (int, int) { return 1480, 60_000 }
+	}
+	l.connect()
+	l.prove()
+	l.join(1)
+	l.transfer(l.a, l.b, 4<<20, time.Minute, nil)
+	l.idle(50 * time.Millisecond)
+	var room int
+	l.a.conn.SetScheduler(func() scheduler.Scheduler {
+		return scheduler.Func(func(v *scheduler.View) scheduler.Decision {
+			d := scheduler.LeastRTT(v)
+			switch {
+			case v.Ask != scheduler.Fresh:
+			case v.Run > 199 && room == 0:
+				d.Offset, d.Bytes = 199, 40_000
+			case v.Run == 199:
+				room = v.Subflows[0].Room + v.Subflows[1].Room
+			}
+			return d
+		})
+	})
+	l.transfer(l.a, l.b, 200_000, time.Minute, nil)
+	require.Greater(t, room, 40_000)
 }
 
 // What lies beyond a hole that a policy left is no reason for the data-level

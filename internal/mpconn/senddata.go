@@ -98,6 +98,15 @@ func (s *sendSide) unsent(pos uint64) (lo, hi uint64) {
 	return min(max(s.nxt, pos), limit), limit
 }
 
+// sendable returns how many bytes were never sent and may be.
+func (s *sendSide) sendable() int {
+	n := int(s.holes.Size())
+	if limit := min(s.q.End(), s.edge); limit > s.nxt {
+		n += int(limit - s.nxt)
+	}
+	return n
+}
+
 // take notes that [lo, hi) is being sent for the first time.
 func (s *sendSide) take(lo, hi uint64) {
 	if lo > s.nxt {

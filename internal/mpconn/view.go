@@ -64,6 +64,10 @@ func (c *Conn) showFlows(now mono.Time, lo, hi uint64) (room bool) {
 		s, waiting := &v.Subflows[n], int(hi-lo)
 		if v.Ask == scheduler.Fresh {
 			waiting = c.snd.worth(waiting, hi, f.tcp)
+			if f.tcp.Largest() > f.tcp.MSS() {
+				// The first range may be short, and a super-segment be sent behind it.
+				waiting = max(waiting, c.snd.sendable()/f.tcp.MSS()*f.tcp.MSS())
+			}
 		}
 		s.Room = f.tcp.Room(now, waiting)
 		room = room || s.Room > 0
@@ -84,7 +88,7 @@ func (f *flow) show(to *scheduler.Subflow) {
 	s := f.tcp.Snapshot()
 	to.ID, to.SRTT, to.RTTVar, to.MinRTT = f.id, s.SRTT, s.RTTVar, s.MinRTT
 	to.Cwnd, to.Ssthresh, to.InFlight, to.Queued = s.Cwnd, s.Ssthresh, s.InFlight, s.Queued
-	to.QueueRoom, to.MSS = f.tcp.QueueRoom(), s.MSS
+	to.QueueRoom, to.MSS, to.Whole = f.tcp.QueueRoom(), s.MSS, f.tcp.Largest()
 	to.PacingRate, to.DeliveryRate, to.LossRate = s.PacingRate, s.DeliveryRate, s.LossRate
 	to.LastSend, to.OldestSend, to.Recovering = s.LastSend.Duration(), s.OldestSend.Duration(), s.Recovering
 }
