@@ -95,12 +95,14 @@ func (b *inbox) put(q queue) (lost int) {
 	return lost
 }
 
-// ring notes that the timer fired.
-func (b *inbox) ring() {
+// ring notes that the timer fired. It reports whether that is news.
+func (b *inbox) ring() bool {
 	b.mu.Lock()
+	defer b.mu.Unlock()
+	news := !b.alarm
 	b.alarm = true
 	b.any.Store(true)
-	b.mu.Unlock()
+	return news
 }
 
 // fetchItems is how many items are fetched at a time.

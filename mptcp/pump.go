@@ -246,8 +246,3 @@ func (c *Conn) arm(now mono.Time) {
 		c.timer.Reset(left)
 	}
 }
-
-func (c *Conn) alarm() {
-	c.inbox.ring()
-	c.kick()
-}

@@ -24,6 +24,8 @@ type Stack struct {
 	origin  time.Time                     // immutable: when the Stack's clock was 0
 	profile func() (*host.Profile, error) // immutable: of config; made once
 
+	alarms alarms
+
 	// Lock order: Conn.mu, then Stack.mu. Whoever looks a connection up
 	// releases mu before touching it.
 	mu        sync.Mutex

@@ -83,7 +83,7 @@ func New(s Setup) (*Rig, error) {
 	}
 	up := make(chan struct{}, 1)
 	dials := cfg.Clone()
-	if s.Paths > 1 {
+	if s.Paths > 1 && !s.Tuned { // a trace takes memory
 		dials.Trace = &mptcp.Trace{SubflowUp: func(mptcp.SubflowEvent) {
 			select {
 			case up <- struct{}{}:
