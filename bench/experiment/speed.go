@@ -23,7 +23,7 @@ func init() {
 		Name:    "speed",
 		Summary: "throughput, latency, dials and memory against gVisor's TCP and, as root, the kernel",
 		Source:  "bench/README.md: measured in turn in one run, medians of the ratios of a round",
-		Clocked: true, Seeds: 5, QuickSeeds: 1,
+		Clocked: true, Seeds: 9, QuickSeeds: 1,
 		Plan:   planSpeed,
 		Reduce: reduceSpeed,
 	})
