@@ -103,6 +103,21 @@ func TestEndNotTogether(t *testing.T) {
 	}
 }
 
+// A subflow that is closed alone while data is outstanding elsewhere does not end the
+// stream with it.
+func TestFINAloneBesideDataFin(t *testing.T) {
+	l := joined(t, 1)
+	l.a.write(1000)
+	l.a.close()
+	l.a.conn.leave(l.now, l.a.conn.flows[1])
+	l.a.pump()
+	all, together := l.a.fins()
+	require.Len(t, all, 1)
+	require.Zero(t, together)
+	l.run("eof at b", time.Second, func() bool { l.b.readAll(); return l.b.conn.EOF() })
+	require.Equal(t, l.a.wrote, l.b.read)
+}
+
 // RFC 8684, Section 3.3.3: a DATA_FIN without payload has SSN 0 and length 1.
 func TestDataFinForm(t *testing.T) {
 	const idsnA = 0xf5a101d3d29d6f72

@@ -17,8 +17,9 @@
 // sequence space, poll.go puts it into a segment. The way of a received byte:
 // recvdata.go finds its mapping and its place, held.go keeps it until the mapping
 // is there and, with checksums, verified. What may be lost is sent again on another
-// subflow (reinject.go), and a DATA_ACK that stays out is asked for (overdue.go). Bytes that go along with a SYN have an
-// offset but no data sequence number (fastopen.go).
+// subflow (reinject.go), and a DATA_ACK that stays out is asked for (overdue.go).
+// Bytes that go along with a SYN have an offset but no data sequence number
+// (fastopen.go).
 //
 // Falling back to plain TCP (fallback.go for lost options, fail.go for failed
 // checksums) is one decision: whether it is still allowed, the end of joins

@@ -117,7 +117,7 @@ func (c *Conn) putACK(f *flow, seg *wire.Segment) {
 	case c.active && !c.joinable && f.join == nil:
 		f.keysSent = true
 		c.putCapable(seg, 2)
-	case seg.Flags&wire.FIN != 0 && c.snd.finSent && !c.snd.finAcked():
+	case seg.Flags&wire.FIN != 0 && c.snd.withFIN && !c.snd.finAcked():
 		c.putDataFin(f, seg)
 	default:
 		c.putDataAck(f, seg)
